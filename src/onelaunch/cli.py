@@ -1,0 +1,106 @@
+"""The ``onelaunch`` command: ``demo`` writes text on this machine, ``doctor`` says what this machine can do."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+import onelaunch
+from onelaunch.errors import ModelNotFoundError, RequestError
+
+DEFAULT_PROMPT = "A GPU is fast, but at small batch it waits for the"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; a wrong call exits with 2.
+
+    Returns 0, 1 where what was asked cannot be done, or 130 when interrupted.
+    """
+    args = _parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except (ModelNotFoundError, RequestError, ValueError) as error:
+        print(f"onelaunch {args.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader (`| head`) left
+        sys.stderr.close()
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="onelaunch", description="CUDA Graphs for LLM decoding: the engine of the book."
+    )
+    parser.add_argument("--version", action="version", version=f"onelaunch {onelaunch.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser("demo", help="write text and say how fast", description="Write text as it comes.")
+    demo.add_argument("prompt", nargs="?", default=DEFAULT_PROMPT, help="what to continue (default: %(default)r)")
+    demo.add_argument(
+        "--model", default="smollm2-135m", help="a known name, a folder or a hub name (default: %(default)s)"
+    )
+    demo.add_argument("--chat", action="store_true", help="put the prompt as a question to an instruction-tuned model")
+    demo.add_argument(
+        "--max-tokens", type=int, default=64, metavar="N", help="new tokens at most (default: %(default)s)"
+    )
+    demo.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 takes the likeliest (default)")
+    demo.add_argument("--top-p", type=float, default=1.0, metavar="P", help="choose within this probability")
+    demo.add_argument("--top-k", type=int, default=-1, metavar="K", help="choose among this many; -1 for all")
+    demo.add_argument("--seed", type=int, default=None, metavar="S", help="repeat a sampled text")
+    demo.add_argument("--device", default=None, help="cpu or cuda (default: a GPU where there is one)")
+    demo.set_defaults(run=_demo)
+
+    doctor = commands.add_parser("doctor", help="say what this machine can do", description="What this machine can do.")
+    doctor.add_argument("--json", action="store_true", help="the same as JSON")
+    doctor.set_defaults(run=_doctor)
+    return parser
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from onelaunch import LLM, SamplingParams
+
+    params = SamplingParams(
+        temperature=args.temperature,
+        top_k=args.top_k,
+        top_p=args.top_p,
+        seed=args.seed,
+        max_tokens=args.max_tokens,
+    )
+    params.validate()  # before the model is loaded
+    with LLM(args.model, device=args.device) as llm:
+        prompt = args.prompt
+        if args.chat:
+            if llm.tokenizer is None:
+                raise RequestError(f"{llm.name} brings no tokenizer, so --chat cannot be used.")
+            prompt = llm.tokenizer.chat([{"role": "user", "content": prompt}])
+        else:
+            print(prompt, end="", flush=True)
+        tokens = 0
+        start = first = time.perf_counter()
+        for piece in llm.stream(prompt, params):
+            if piece.error is not None:
+                raise RequestError(piece.error)
+            print(piece.text, end="", flush=True)
+            tokens += 1
+            if tokens == 1:
+                first = time.perf_counter()
+        end = time.perf_counter()
+        print()
+        decode = f"{(tokens - 1) / (end - first):.1f} tokens/s" if tokens > 1 else "one token only"
+        print(f"\n{llm}: first token {1e3 * (first - start):.0f} ms, then {decode}", file=sys.stderr)
+    return 0
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from onelaunch import doctor
+
+    return doctor.main(as_json=args.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

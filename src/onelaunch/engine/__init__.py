@@ -1,0 +1,1 @@
+"""The engine: requests become batches, batches become logits, logits become tokens."""

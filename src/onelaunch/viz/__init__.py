@@ -1,0 +1,12 @@
+"""The book's figures: functions that take data and return a picture that a notebook shows.
+
+A picture is a drawing with a sentence that says what it shows, readable on light and dark pages and on a phone.
+"""
+
+from onelaunch.viz.bars import kernel_counts, time_bars
+from onelaunch.viz.batches import batch_timeline
+from onelaunch.viz.figure import Figure
+from onelaunch.viz.lanes import host_and_device_lanes
+from onelaunch.viz.pages import page_table
+
+__all__ = ["Figure", "batch_timeline", "host_and_device_lanes", "kernel_counts", "page_table", "time_bars"]

@@ -1,0 +1,92 @@
+"""Bars: how many kernels of which kind a step has, and how long a step takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onelaunch.viz.canvas import BLUE, GREEN, GREY, ORANGE, Canvas, join, number, text_width
+from onelaunch.viz.figure import Figure
+
+
+def kernel_counts(counts: Mapping[str, int], caption: str | None = None) -> Figure:
+    """One bar for each kind of kernel in a step, the most frequent first.
+
+    counts: kind (an operator, a part of the layer) -> how many.
+    """
+    if not counts:
+        raise ValueError("there is nothing to draw: counts is empty")
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    total = sum(counts.values())
+    alt = f"Bars of kernel counts in one step: {join([f'{name} {count}' for name, count in ordered])}."
+    drawing = _bars([(name, count, BLUE) for name, count in ordered]).drawing
+    return Figure(drawing, alt, caption or f"{total:,} kernels in one step.")
+
+
+def time_bars(benchmark: Mapping[str, Any], threads: int = 1) -> Figure:
+    """Milliseconds of a decode step: this engine, Hugging Face, and the linear layers alone.
+
+    benchmark: what ``benchmarks/generate.py`` saves: ``rows`` with ``threads``, ``batch``, ``onelaunch_ms``,
+    ``huggingface_ms`` and ``linear_floor_ms``, and ``hardware``, ``versions``, ``date``, which go into the caption.
+    """
+    rows = [row for row in benchmark["rows"] if row["threads"] == threads]
+    if not rows:
+        measured = sorted({row["threads"] for row in benchmark["rows"]})
+        raise ValueError(f"nothing was measured with {threads} threads; there is {measured}")
+    kinds = (
+        ("onelaunch_ms", "One Launch", BLUE),
+        ("huggingface_ms", "Hugging Face", ORANGE),
+        ("linear_floor_ms", "linear layers alone", GREY),
+    )
+    groups = [(f"batch {row['batch']}", [(name, row[key], color) for key, name, color in kinds]) for row in rows]
+    said = "; ".join(
+        f"batch {row['batch']}: " + ", ".join(f"{name} {number(row[key])} ms" for key, name, _ in kinds) for row in rows
+    )
+    alt = f"Bars of milliseconds for one decode step. {said}."
+    with_threads = "1 thread" if threads == 1 else f"{threads} threads"
+    caption = f"Milliseconds for one decode step, {with_threads}. Measured on {_machine(benchmark)}."
+    return Figure(_grouped_bars(groups, unit=" ms").drawing, alt, caption)
+
+
+def _bars(bars: Sequence[tuple[str, float, str]]) -> Canvas:
+    return _grouped_bars([("", list(bars))])
+
+
+def _grouped_bars(groups: Sequence[tuple[str, list[tuple[str, float, str]]]], unit: str = "") -> Canvas:
+    """Horizontal bars from zero, each with its name on the left and its value on the right."""
+    row, bar, heading, gap = 20.0, 13.0, 20.0, 8.0
+    bars = [each for _, group in groups for each in group]
+    left = max(text_width(name) for name, _, _ in bars) + 8
+    height = sum(row * len(group) + (heading if title else 0) for title, group in groups) + gap * (len(groups) - 1)
+    canvas = Canvas(height=height)
+    right = max(text_width(number(value) + unit) for _, value, _ in bars) + 8
+    scale = (canvas.width - left - right) / max(max(value for _, value, _ in bars), 1e-9)
+    y = 0.0
+    for title, group in groups:
+        top = y
+        if title:
+            canvas.text(0, y + heading / 2, title, bold=True)
+            y += heading
+        first = y
+        for name, value, color in group:
+            canvas.text(left - 8, y + row / 2, name, "right")
+            canvas.box(left, y + (row - bar) / 2, max(value * scale, 1), bar, color, fill=0.85, edge=0, radius=0)
+            canvas.text(left + value * scale + 5, y + row / 2, number(value) + unit)
+            y += row
+        canvas.line([(left, first), (left, y)], GREY)
+        y += gap
+        assert y > top
+    return canvas
+
+
+def _machine(benchmark: Mapping[str, Any]) -> str:
+    """Hardware, versions and date in one line."""
+    hardware, versions = benchmark["hardware"], benchmark["versions"]
+    if isinstance(hardware, Mapping):
+        device = hardware.get("gpu") or hardware.get("cpu")
+        cores = f" ({hardware['cores']} cores)" if hardware.get("cores") and not hardware.get("gpu") else ""
+        hardware = f"{device}{cores}"
+    if isinstance(versions, Mapping):
+        named = {name: versions[name] for name in ("torch", "transformers") if name in versions}
+        versions = ", ".join(f"{name} {version}" for name, version in named.items())
+    return f"{hardware}, {versions}, {benchmark['date']}"

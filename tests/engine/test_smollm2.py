@@ -1,0 +1,68 @@
+"""The embedded model writes what Hugging Face's implementation writes, token for token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from onelaunch import LLM, SamplingParams
+from onelaunch.models import embedded
+
+PROMPTS = [
+    "The",
+    "The capital of France is",
+    "def fibonacci(n):\n    ",
+    "Once upon a time, in a village by the sea, there lived a",
+    "Water boils at 100 degrees Celsius because",
+    "A CUDA Graph records a step once and replays it with one launch. " * 3 + "The price is",
+    "1, 2, 3, 5, 8, 13,",
+    "Dear Sir or Madam,\n\nI am writing to you about the bicycle that I bought in your shop on Monday. " * 6,
+]
+STEPS = 32
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[list[int]]:
+    """What transformers writes for each prompt alone, greedily."""
+    folder = embedded.fetch()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    outputs = []
+    for prompt in PROMPTS:
+        ids = tokenizer(prompt, return_tensors="pt").input_ids
+        with torch.no_grad():
+            out = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=STEPS, do_sample=False)
+        outputs.append(out[0, ids.shape[1] :].tolist())
+    return outputs
+
+
+def test_alone(smollm2: LLM, expected: list[list[int]]) -> None:
+    for prompt, want in zip(PROMPTS, expected, strict=True):
+        assert smollm2.generate(prompt, SamplingParams(max_tokens=STEPS))[0]["token_ids"] == want
+
+
+def test_all_in_one_batch(smollm2: LLM, expected: list[list[int]]) -> None:
+    results = smollm2.generate(PROMPTS, SamplingParams(max_tokens=STEPS))
+    assert [result["token_ids"] for result in results] == expected
+
+
+def test_joining_late_and_finishing_early(smollm2: LLM, expected: list[list[int]]) -> None:
+    lengths = [STEPS if index % 2 else 3 + 3 * index for index in range(len(PROMPTS))]
+    handles = []
+    sizes = set()
+    waiting = list(zip(PROMPTS, lengths, strict=True))
+    step = 0
+    while waiting or smollm2.scheduler.has_work:
+        if waiting and step % 3 == 0:
+            prompt, length = waiting.pop(0)
+            handles.append(smollm2.submit(prompt, SamplingParams(max_tokens=length)))
+        batch = smollm2.step()
+        if batch is not None and batch.is_decode:
+            sizes.add(batch.size)
+        step += 1
+    assert len(sizes) > 3  # the batch really did change under way
+    for handle, want, length in zip(handles, expected, lengths, strict=True):
+        assert handle.token_ids == want[:length]

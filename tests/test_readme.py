@@ -1,0 +1,33 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from project import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_example_prints_what_the_readme_says(tmp_path):
+    code, output = re.search(r"```python\n(.+?)```\s+```\n(.+?)```", README, flags=re.DOTALL).groups()
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == output, done.stderr
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_what_a_page_names_exists(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    make = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"`make ([a-z]+)", text)):
+        assert re.search(rf"^{target}:", make, flags=re.MULTILINE), f"make {target}"
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (ROOT / link).exists(), link
+    for path in re.findall(r"`((?:src|book|tests|notebooks|exercises|benchmarks)/[\w./]*)`", text):
+        if "NN" not in path:
+            assert (ROOT / path).exists(), path
