@@ -108,8 +108,8 @@ print("wrong:", repr(wrong))
 
 # %% [markdown]
 """
-No exception, no warning, and it even begins right: the first token comes from the prefill, which was not touched. This is
-the kind of fault the later chapters teach you to find by name.
+No exception, no warning, and it even begins right: the first token comes from the prefill, which was not touched.
+This is the kind of fault the later chapters teach you to find by name.
 
 ## What can this machine do?
 

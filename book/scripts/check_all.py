@@ -36,7 +36,8 @@ def main() -> int:
     for at, (name, command) in enumerate(STEPS, start=1):
         print(f"\n=== [{at}/{len(STEPS)}] {name}", flush=True)
         start = time.perf_counter()
-        if name == "browser checks" and find_chromium() is None:
+        # In CI a browser that is missing is a fault, and the checks themselves then fail.
+        if name == "browser checks" and find_chromium() is None and not os.environ.get("CI"):
             print(
                 "SKIPPED: no Chromium here, so nothing was checked in a browser. Install one (Debian and Ubuntu:\n"
                 "apt-get install chromium; elsewhere Chrome or Chromium) or name one: CHROMIUM=/path/to/it make test",

@@ -185,11 +185,13 @@ def test_an_unknown_model_says_which_there_are(name: str, said: str) -> None:
         ({"max_running_req": 0}, "max_running_req must be at least 1"),
         ({"num_page_override": -1}, "num_page_override must be at least 1"),
         ({"max_seq_len_override": 1_000_000}, "beyond what"),
+        ({"device": "tpu"}, "device='tpu' is not known: this engine runs on 'cpu' and 'cuda'"),
+        ({"device": "meta"}, "device='meta' is not known"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        LLM("random:llama", device="cpu", **settings)
+        LLM("random:llama", **{"device": "cpu", **settings})
 
 
 def test_without_a_tokenizer_ids_still_work(tmp_path: Path) -> None:

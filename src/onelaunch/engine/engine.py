@@ -76,7 +76,8 @@ class Engine:
         with torch.inference_mode():
             self.prepare_batch(batch)
             with self.context.forward_batch(batch):
-                return self.model(batch.input_ids, batch.positions, self.context)
+                logits = self.model(batch.input_ids, batch.positions, self.context)
+            return logits[: batch.size]
 
 
 def pages_that_fit(config: ModelConfig, page_size: int, dtype: torch.dtype, device: torch.device, most: int) -> int:
@@ -93,11 +94,14 @@ def pick_device(device: str | torch.device | None) -> torch.device:
     """The device asked for; where None, a GPU if there is one. Raises ValueError for a GPU that is not there."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    chosen = torch.device(device)
+    try:
+        chosen = torch.device(device)
+    except RuntimeError:
+        chosen = torch.device("meta")  # no such kind of device
+    if chosen.type not in ("cpu", "cuda"):
+        raise ValueError(f"device={str(device)!r} is not known: this engine runs on 'cpu' and 'cuda'.")
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            "device='cuda' was asked for, and torch finds no GPU. Use device='cpu', or see `onelaunch doctor`."
-        )
+        raise ValueError("device='cuda' was asked for, and torch finds no GPU. Use 'cpu', or see `onelaunch doctor`.")
     return chosen
 
 

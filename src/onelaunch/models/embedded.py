@@ -100,7 +100,6 @@ def _build_locked(source: Source, cache: Path, progress: bool) -> Path:
         from onelaunch.models.convert import convert
 
         convert(gguf_path, fresh, name=source.name, progress=progress)
-        gguf_path.unlink()
         _write_manifest(fresh, source)
         if folder.exists():
             os.replace(folder, staging / "damaged")

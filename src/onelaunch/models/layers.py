@@ -19,7 +19,7 @@ class MergedLinear(nn.Module):
 
     Merging q, k and v (or gate and up) means one kernel where there were three (or two). The weight is kept as
     ``[in, out]``, the transpose of ``nn.Linear``'s: on a CPU a single row times it is the faster product, and a GPU
-    does not mind. For more rows a CPU has a better layout still, see ``prepack``.
+    does not mind. For more rows a CPU has a better layout still, see ``load``.
     """
 
     def __init__(self, in_features: int, out_features: Sequence[int], bias: bool = False) -> None:
@@ -29,24 +29,20 @@ class MergedLinear(nn.Module):
         self.bias = nn.Parameter(torch.empty(sum(out_features)), requires_grad=False) if bias else None
         self._packed: Tensor | None = None
 
-    def load(self, index: int, weight: Tensor, bias: Tensor | None) -> None:
-        """Copy the checkpoint's ``[out, in]`` weight (and ``[out]`` bias) into part ``index``."""
-        start = sum(self.out_features[:index])
-        part = slice(start, start + self.out_features[index])
-        self.weight[:, part].copy_(weight.t())
-        if self.bias is not None:
-            if bias is None:
-                raise ValueError("the config announces a bias that the checkpoint does not hold")
-            self.bias[part].copy_(bias)
+    def load(self, weights: Sequence[Tensor], biases: Sequence[Tensor | None]) -> None:
+        """Fill in the parts' ``[out, in]`` weights (and ``[out]`` biases) as a checkpoint holds them.
 
-    def prepack(self) -> None:
-        """Keep a second copy of the weight in oneDNN's blocked layout, for products of two rows and more.
-
-        For SmolLM2 at batch 8 it is half again as fast (see benchmarks/generate.py), at the price of the weight's
-        memory. Only a float32 weight on a CPU has it; elsewhere this does nothing.
+        A float32 weight on a CPU is kept a second time, in oneDNN's blocked layout, for products of two rows and more:
+        for SmolLM2 at batch 8 that is half again as fast (``benchmarks/generate.py``), for the memory of one copy.
         """
+        merged = weights[0] if len(weights) == 1 else torch.cat(list(weights))
+        self.weight.copy_(merged.t())
+        if self.bias is not None:
+            if any(bias is None for bias in biases):
+                raise ValueError("it announces a bias that the weights do not hold")
+            self.bias.copy_(torch.cat([bias for bias in biases if bias is not None]))
         if self.weight.is_cpu and self.weight.dtype == torch.float32 and torch.backends.mkldnn.is_available():
-            self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.t())
+            self._packed = torch.ops.mkldnn._reorder_linear_weight(merged.to(torch.float32).contiguous())
 
     def forward(self, x: Tensor) -> Tensor:
         """``[tokens, in]`` to ``[tokens, sum(out)]``."""

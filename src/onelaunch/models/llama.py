@@ -72,7 +72,7 @@ class LlamaForCausalLM(nn.Module):
     def __init__(self, config: ModelConfig, max_seq_len: int) -> None:
         super().__init__()
         self.config = config
-        self.embed_tokens = nn.utils.skip_init(nn.Embedding, config.vocab_size, config.hidden_size)
+        self.embed_tokens = nn.Embedding.from_pretrained(torch.empty(config.vocab_size, config.hidden_size))
         self.rotary = RotaryEmbedding(config, max_seq_len)
         self.layers = nn.ModuleList(
             LlamaLayer(config, layer_id, self.attention) for layer_id in range(config.num_hidden_layers)
@@ -95,12 +95,6 @@ class LlamaForCausalLM(nn.Module):
             x = x.index_select(0, last)
         return self.lm_head(self.norm(x)).float()
 
-    def prepack(self) -> None:
-        """Prepare all weights for the device they are on, once they are loaded."""
-        for module in self.modules():
-            if isinstance(module, MergedLinear):
-                module.prepack()
-
     def load_weights(self, tensor: Callable[[str], Tensor | None]) -> None:
         """Fill the parameters from a checkpoint; ``tensor(name)`` returns it by its Hugging Face name, or None."""
 
@@ -110,22 +104,20 @@ class LlamaForCausalLM(nn.Module):
                 raise KeyError(name)
             return found
 
-        def load(merged: MergedLinear, prefix: str, *parts: str) -> None:
-            for index, part in enumerate(parts):
-                merged.load(index, get(f"{prefix}.{part}.weight"), tensor(f"{prefix}.{part}.bias"))
+        def load(merged: MergedLinear, *names: str) -> None:
+            merged.load([get(f"{name}.weight") for name in names], [tensor(f"{name}.bias") for name in names])
 
         with torch.no_grad():
             self.embed_tokens.weight.copy_(get("model.embed_tokens.weight"))
             self.norm.weight.copy_(get("model.norm.weight"))
-            tied = self.config.tie_word_embeddings
-            self.lm_head.load(0, get("model.embed_tokens.weight" if tied else "lm_head.weight"), None)
+            load(self.lm_head, "model.embed_tokens" if self.config.tie_word_embeddings else "lm_head")
             for number, layer in enumerate(self.layers):
                 assert isinstance(layer, LlamaLayer)
                 prefix = f"model.layers.{number}"
-                load(layer.self_attn.qkv_proj, f"{prefix}.self_attn", "q_proj", "k_proj", "v_proj")
-                load(layer.self_attn.o_proj, f"{prefix}.self_attn", "o_proj")
-                load(layer.mlp.gate_up_proj, f"{prefix}.mlp", "gate_proj", "up_proj")
-                load(layer.mlp.down_proj, f"{prefix}.mlp", "down_proj")
+                load(layer.self_attn.qkv_proj, *(f"{prefix}.self_attn.{part}_proj" for part in "qkv"))
+                load(layer.self_attn.o_proj, f"{prefix}.self_attn.o_proj")
+                load(layer.mlp.gate_up_proj, f"{prefix}.mlp.gate_proj", f"{prefix}.mlp.up_proj")
+                load(layer.mlp.down_proj, f"{prefix}.mlp.down_proj")
                 for name, module in layer.named_modules():
                     if isinstance(module, RMSNorm):
                         module.weight.copy_(get(f"{prefix}.{name}.weight"))

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from onelaunch.errors import ModelNotFoundError
 from onelaunch.models.config import ModelConfig
+from onelaunch.models.layers import MergedLinear, RMSNorm
 from onelaunch.models.llama import LlamaForCausalLM
 from onelaunch.models.qwen3 import Qwen3ForCausalLM
 from onelaunch.models.tokenizer import ByteTokenizer, Tokenizer, load_tokenizer
@@ -33,7 +34,6 @@ _TINY = ModelConfig(
     num_key_value_heads=2,
     head_dim=16,
     max_position_embeddings=2048,
-    tie_word_embeddings=True,
     eos_token_ids=(ByteTokenizer.eos_token_id,),
 )
 RANDOM = {
@@ -74,7 +74,6 @@ def load_model(
             raise ModelNotFoundError(f"the weights in {folder} lack the tensor {error}.") from error
         except (RuntimeError, ValueError) as error:
             raise ModelNotFoundError(f"the weights in {folder} do not fit its config.json: {error}") from error
-    model.prepack()
     return LoadedModel(text, config, model, load_tokenizer(folder))
 
 
@@ -115,14 +114,18 @@ def _load_random(name: str, device: torch.device, dtype: torch.dtype, max_seq_le
     config = RANDOM[family]
     model = _empty_model(config, device, dtype, max_seq_len)
     generator = torch.Generator().manual_seed(0)
+
+    def random(*shape: int) -> Tensor:
+        # Wide enough that the next token depends on the whole context, not on the last token alone.
+        return torch.randn(shape, generator=generator) * 0.15
+
     with torch.no_grad():
-        for key, parameter in model.named_parameters():
-            if "norm" in key:
-                parameter.fill_(1.0)
-            else:
-                # Wide enough that the next token depends on the whole context, not on the last token alone.
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.15)
-    model.prepack()
+        for module in model.modules():
+            if isinstance(module, MergedLinear):
+                module.load([random(sum(module.out_features), module.weight.shape[0])], [None])
+            elif isinstance(module, RMSNorm):
+                module.weight.fill_(1.0)
+        model.embed_tokens.weight.copy_(random(*model.embed_tokens.weight.shape))
     return LoadedModel(name, config, model, ByteTokenizer())
 
 

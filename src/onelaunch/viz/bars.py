@@ -63,19 +63,17 @@ def _grouped_bars(groups: Sequence[tuple[str, list[tuple[str, float, str]]]], un
     scale = (canvas.width - left - right) / max(max(value for _, value, _ in bars), 1e-9)
     y = 0.0
     for title, group in groups:
-        top = y
         if title:
             canvas.text(0, y + heading / 2, title, bold=True)
             y += heading
         first = y
         for name, value, color in group:
             canvas.text(left - 8, y + row / 2, name, "right")
-            canvas.box(left, y + (row - bar) / 2, max(value * scale, 1), bar, color, fill=0.85, edge=0, radius=0)
+            canvas.box(left, y + (row - bar) / 2, max(value * scale, 1), bar, color, fill=1, edge=0, radius=0)
             canvas.text(left + value * scale + 5, y + row / 2, number(value) + unit)
             y += row
         canvas.line([(left, first), (left, y)], GREY)
         y += gap
-        assert y > top
     return canvas
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from onelaunch.viz.canvas import FOREGROUND, GREY, REQUESTS, Canvas, plural, text_width
 from onelaunch.viz.figure import Figure
@@ -27,8 +28,9 @@ def batch_timeline(steps: Sequence[tuple[str, Sequence[int]]]) -> Figure:
         y = top + row * line
         canvas.text(0, y + row / 2, f"request {request}")
         mine = [step for step, (_, who) in enumerate(steps) if request in who]
-        # A thin line from first to last step: where it has no box, the request is there and waits.
-        canvas.line([(left + width * mine[0], y + row / 2), (left + width * (mine[-1] + 1), y + row / 2)], GREY)
+        for before, after in zip(mine, mine[1:], strict=False):
+            if after > before + 1:  # it is there and waits
+                canvas.line([(left + width * (before + 1), y + row / 2), (left + width * after, y + row / 2)], GREY)
         for step in mine:
             is_prefill = steps[step][0] == "prefill"
             color = REQUESTS[line % len(REQUESTS)]
@@ -39,8 +41,8 @@ def batch_timeline(steps: Sequence[tuple[str, Sequence[int]]]) -> Figure:
                 width - 2 * inset,
                 row - 5,
                 color,
-                fill=0.95 if is_prefill else 0.30,
-                edge=0,
+                fill=1 if is_prefill else 0.24,
+                edge=min(0.8, width / 6),
                 radius=1.5,
             )
     _sizes(canvas, steps, left, width, top + row * len(requests) + gap, sizes_height)
@@ -48,8 +50,8 @@ def batch_timeline(steps: Sequence[tuple[str, Sequence[int]]]) -> Figure:
 
 
 def _legend(canvas: Canvas, x: float) -> None:
-    for word, fill in (("prefill", 0.95), ("decode", 0.30)):
-        canvas.box(x, 3, 10, 10, GREY, fill=fill, edge=0, radius=1.5)
+    for word, fill in (("prefill", 1.0), ("decode", 0.24)):
+        canvas.box(x, 3, 10, 10, GREY, fill=fill, edge=0.8, radius=1.5)
         canvas.text(x + 14, 8, word)
         x += 14 + text_width(word) + 16
 
@@ -57,19 +59,18 @@ def _legend(canvas: Canvas, x: float) -> None:
 def _sizes(
     canvas: Canvas, steps: Sequence[tuple[str, Sequence[int]]], left: float, width: float, top: float, height: float
 ) -> None:
-    """The batch size as a staircase, with its value wherever it changes and there is room."""
-    largest = max(len(who) for _, who in steps)
-    base, unit = top + height, (height - 14) / largest
-    canvas.text(0, base - unit * largest / 2, "batch size")
-    before, free_from = 0, 0.0
+    """The batch size as a staircase, with its value over every stair that is wide enough for it."""
+    sizes = [len(who) for _, who in steps]
+    base, unit = top + height, (height - 14) / max(sizes)
+    canvas.text(0, base - unit * max(sizes) / 2, "batch size")
     points = []
-    for step, (_, who) in enumerate(steps):
-        x, y = left + width * step, base - unit * len(who)
-        points += [(x, y), (x + width, y)]
-        if len(who) != before and x >= free_from:
-            canvas.text(x + 1, y - 7, str(len(who)))
-            free_from = x + text_width(str(len(who))) + 4
-        before = len(who)
+    for step, size in enumerate(sizes):
+        points += [(left + width * step, base - unit * size), (left + width * (step + 1), base - unit * size)]
+    for size, run in groupby(range(len(sizes)), key=sizes.__getitem__):
+        stair = list(run)
+        if width * len(stair) > text_width(str(size)) - 2:
+            middle = left + width * (stair[0] + stair[-1] + 1) / 2
+            canvas.text(middle, base - unit * size - 8, str(size), "center")
     canvas.line([(left, base), *points, (left + width * len(steps), base)], FOREGROUND, width=1.0)
     canvas.line([(left, base), (left + width * len(steps), base)], GREY)
     every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 10**9) if n * width >= 26)

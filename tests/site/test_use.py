@@ -1,0 +1,50 @@
+"""What a reader does on the site: open the menu on a phone, switch to dark, search, and move by keyboard."""
+
+from __future__ import annotations
+
+FIRST = "book/index.html"
+
+
+def test_on_a_phone_the_menu_opens_on_demand_and_closes_again(phone):
+    page, address = phone
+    page.goto(f"{address}/{FIRST}")
+    menu = page.locator(".bd-sidebar-primary .bd-links, #pst-primary-sidebar-modal .bd-links").first
+    assert not menu.is_visible()
+    page.locator("button.primary-toggle:visible").first.click()
+    menu.wait_for(state="visible")
+    page.keyboard.press("Escape")
+    menu.wait_for(state="hidden")
+
+
+def test_the_theme_button_changes_the_colours(phone):
+    page, address = phone
+    page.goto(f"{address}/{FIRST}")
+    seen = set()
+    for _ in range(3):  # light, dark, and what the system says
+        page.locator(".theme-switch-button:visible").first.click()
+        seen.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert len(seen) == 2
+
+
+def test_the_search_finds_a_term_of_the_glossary(phone):
+    page, address = phone
+    page.goto(f"{address}/search.html?q=prefill")
+    page.locator("#search-results a[href*='glossary']").first.wait_for()
+
+
+def test_the_keyboard_shows_where_it_is(phone):
+    page, address = phone
+    page.goto(f"{address}/{FIRST}")
+    outlines = []
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        outlines.append(
+            page.evaluate(
+                """() => {
+                    const style = getComputedStyle(document.activeElement);
+                    const seen = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+                    return seen ? null : document.activeElement.outerHTML.slice(0, 120);
+                }"""
+            )
+        )
+    assert [where for where in outlines if where] == []

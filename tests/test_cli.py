@@ -1,0 +1,79 @@
+"""The command line, called as a user calls it: what it prints where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def onelaunch(*args: str, input_text: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "onelaunch", *args],
+        capture_output=True,
+        text=True,
+        input=input_text,
+        timeout=300,
+    )
+
+
+def test_demo_writes_the_text_to_stdout_and_the_speed_to_stderr() -> None:
+    done = onelaunch("demo", "The capital of France is", "--max-tokens", "8", "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("The capital of France is Paris.")
+    assert "tokens/s" in done.stderr
+    assert "smollm2-135m" in done.stderr
+
+
+def test_demo_can_put_a_question() -> None:
+    done = onelaunch("demo", "What is the capital of France?", "--chat", "--max-tokens", "12", "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert "Paris" in done.stdout
+    assert "im_start" not in done.stdout
+
+
+def test_demo_repeats_a_sampled_text() -> None:
+    args = ("demo", "abc", "--model", "random:qwen3", "--temperature", "1", "--seed", "4", "--max-tokens", "20")
+    first, second = onelaunch(*args), onelaunch(*args)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == second.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        ((), 2, "COMMAND"),
+        (("dance",), 2, "invalid choice: 'dance'"),
+        (("demo", "--max-tokens", "many"), 2, "invalid int value: 'many'"),
+        (("demo", "a", "b"), 2, "unrecognized arguments: b"),
+        (
+            ("demo", "a", "--max-tokens", "0"),
+            1,
+            "onelaunch demo: SamplingParams.max_tokens must be an int >= 1; found 0",
+        ),
+        (("demo", "a", "--temperature", "nan"), 1, "temperature must be a number >= 0; found nan"),
+        (("demo", "a", "--model", "gpt-17"), 1, "unknown model 'gpt-17'"),
+        (("demo", "", "--model", "random:llama"), 1, "the prompt is empty"),
+        (("demo", "a", "--model", "random:llama", "--device", "tpu"), 1, "tpu"),
+        (("demo", "x" * 5000, "--model", "random:llama"), 1, "max_seq_len_override"),
+    ],
+)
+def test_nonsense_gets_one_clear_sentence(args: tuple[str, ...], code: int, said: str) -> None:
+    done = onelaunch(*args)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_doctor_says_what_this_machine_can_do() -> None:
+    text, data = onelaunch("doctor"), onelaunch("doctor", "--json")
+    assert text.returncode == data.returncode == 0
+    assert "torch" in text.stdout
+    assert json.loads(data.stdout)
+
+
+def test_version_and_help() -> None:
+    assert onelaunch("--version").stdout.startswith("onelaunch 0.")
+    assert "demo" in onelaunch("--help").stdout
