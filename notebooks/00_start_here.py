@@ -28,7 +28,9 @@ llm
 
 # %% tags=["nbval-check-output"]
 prompts = ["The capital of France is", "Water boils at", "1, 2, 3, 4, 5,"]
-for prompt, answer in zip(prompts, llm.generate(prompts, SamplingParams(max_tokens=8)), strict=True):
+for prompt, answer in zip(
+    prompts, llm.generate(prompts, SamplingParams(max_tokens=8)), strict=True
+):
     print(f"{prompt!r} -> {answer['text']!r}")
 
 # %% [markdown]
@@ -36,13 +38,15 @@ for prompt, answer in zip(prompts, llm.generate(prompts, SamplingParams(max_toke
 That was real text from a real model, computed on the machine you are on. The three prompts were answered together, as
 a server would: one batch, one step for all three, again and again.
 
-Now watch it write. A language model makes one **token** (a word or a piece of one) per step, and needs every token it
-has made before it can make the next. So the text comes piece by piece, and the time from one piece to the next is the
-time of one **decode step**.
+Now watch it write. A language model makes one [**token**](../book/glossary.md#token) (a word or a piece of one) per
+step, and needs every token it has made before it can make the next. So the text comes piece by piece, and the time
+from one piece to the next is the time of one **decode step**.
 """
 
 # %%
-for piece in llm.stream("Here is a short story about a lighthouse.", SamplingParams(max_tokens=60)):
+for piece in llm.stream(
+    "Here is a short story about a lighthouse.", SamplingParams(max_tokens=60)
+):
     print(piece.text, end="", flush=True)
 
 # %% [markdown]
@@ -57,9 +61,13 @@ import statistics
 import time
 
 times = []
-for _ in llm.stream("One, two, three,", SamplingParams(max_tokens=21, ignore_eos=True)):
+for _ in llm.stream(
+    "One, two, three,", SamplingParams(max_tokens=21, ignore_eos=True)
+):
     times.append(time.perf_counter())
-steps_ms = [1e3 * (after - before) for before, after in itertools.pairwise(times)]
+steps_ms = [
+    1e3 * (after - before) for before, after in itertools.pairwise(times)
+]
 print(f"{statistics.median(steps_ms):.1f} ms a step on {llm.device}")
 
 # %% [markdown]
@@ -69,13 +77,14 @@ print(f"{statistics.median(steps_ms):.1f} ms a step on {llm.device}")
 On a CPU, nearly all of that time is spent computing. On a GPU it is not, and that is the subject of this book.
 
 A GPU computes one operation of this model in a few millionths of a second. But it does not start on its own: the
-**host** (the CPU, running Python) has to **launch** every operation, and a launch costs a few millionths of a second
-as well. A decode step has hundreds of operations. At small batch the GPU is done with each before the host has
-launched the next, so the fast machine waits for the slow one.
+**host** (the CPU, running Python) has to [**launch**](../book/glossary.md#launch) every operation, and a launch costs
+a few millionths of a second as well. A decode step has hundreds of operations. At small batch the GPU is done with
+each before the host has launched the next, so the fast machine waits for the slow one.
 
-A **CUDA Graph** removes the wait. You record the step once, with all its launches, and from then on a single launch
-replays the recording. Published rules of thumb put the gain at 1.35 to 1.45 times for a model of 70 billion weights
-at batch 1, and 1.40 to 1.60 for one of 7 billion ([sources](../book/references.md)).
+A [**CUDA Graph**](../book/glossary.md#cuda-graph) removes the wait. You record the step once, with all its launches,
+and from then on a single launch replays the recording. Published rules of thumb put the gain at 1.35 to 1.45 times
+for a model of 70 billion weights at batch 1, and 1.40 to 1.60 for one of 7 billion
+([sources](../book/references.md)).
 
 The price is that a recording is rigid. Every address it reads and writes is fixed. So before each replay, every input
 has to be copied to the place where the recording expects it, batches have to be padded to a size that was recorded,
@@ -98,9 +107,13 @@ def prepare_and_forget(batch: Batch) -> None:
         batch.positions.zero_()
 
 
-right = llm.generate("The capital of France is", SamplingParams(max_tokens=12))[0]["text"]
+right = llm.generate("The capital of France is", SamplingParams(max_tokens=12))[
+    0
+]["text"]
 engine.prepare_batch = prepare_and_forget
-wrong = llm.generate("The capital of France is", SamplingParams(max_tokens=12))[0]["text"]
+wrong = llm.generate("The capital of France is", SamplingParams(max_tokens=12))[
+    0
+]["text"]
 engine.prepare_batch = prepare_batch
 
 print("right:", repr(right))

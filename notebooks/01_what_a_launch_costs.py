@@ -41,13 +41,17 @@ llm = LLM("smollm2-135m")
 Whatever PyTorch computes passes through one place on the way from your Python to a kernel: the dispatcher. A
 `TorchDispatchMode` stands in that place and sees every operation. Ours only counts.
 
-Not every operation is a **kernel**, that is, work on the device. Some are **views**: they describe the same memory in
-another way, and launch nothing. PyTorch's own description of an operation, its *schema*, tells the two apart: the
-result of a view shares memory with an argument, and nothing is written.
+Not every operation is a [**kernel**](../book/glossary.md#kernel), that is, work on the device. Some are
+[**views**](../book/glossary.md#view): they describe the same memory in another way, and launch nothing. PyTorch's own
+description of an operation, its *schema*, tells the two apart: the result of a view shares memory with an argument,
+and nothing is written.
 """
 
 # %%
-BOOKKEEPING = ("aten::empty", "aten::detach")  # the allocator's and autograd's work, not the device's
+BOOKKEEPING = (
+    "aten::empty",
+    "aten::detach",
+)  # the allocator's and autograd's work, not the device's
 
 
 def is_view(operator: torch._ops.OpOverload) -> bool:
@@ -85,7 +89,9 @@ def count_decode_step(llm: LLM, batch_size: int) -> CountOperations:
 
 
 one = count_decode_step(llm, batch_size=1)
-print(f"one decode step: {one.kernels.total()} kernels, {one.views.total()} views")
+print(
+    f"one decode step: {one.kernels.total()} kernels, {one.views.total()} views"
+)
 
 # %% [markdown]
 """
@@ -138,10 +144,16 @@ import time
 with LLM("random:llama", device="cpu") as tiny:
     kernels = count_decode_step(tiny, batch_size=1).kernels.total()
     times = []
-    for _ in tiny.stream("One launch", SamplingParams(max_tokens=101, ignore_eos=True)):
+    for _ in tiny.stream(
+        "One launch", SamplingParams(max_tokens=101, ignore_eos=True)
+    ):
         times.append(time.perf_counter())
-step_us = 1e6 * statistics.median(after - before for before, after in itertools.pairwise(times))
-print(f"{kernels} kernels in {step_us:.0f} µs: {step_us / kernels:.1f} µs each, on this machine")
+step_us = 1e6 * statistics.median(
+    after - before for before, after in itertools.pairwise(times)
+)
+print(
+    f"{kernels} kernels in {step_us:.0f} µs: {step_us / kernels:.1f} µs each, on this machine"
+)
 
 # %% [markdown]
 """
@@ -172,11 +184,17 @@ that, the step takes
 # %% tags=["nbval-check-output"]
 def step_ms(kernels: int, launch_us: float, kernel_us: float) -> float:
     """Milliseconds of a step in which all kernels are alike."""
-    return (kernels - 1) * max(launch_us, kernel_us) / 1e3 + (launch_us + kernel_us) / 1e3
+    return (kernels - 1) * max(launch_us, kernel_us) / 1e3 + (
+        launch_us + kernel_us
+    ) / 1e3
 
 
-print(f"{step_ms(350, launch_us=5, kernel_us=2):.2f} ms, of which the device computes {350 * 2 / 1e3:.2f} ms")
-print(f"{step_ms(350, launch_us=5, kernel_us=20):.2f} ms, of which the device computes {350 * 20 / 1e3:.2f} ms")
+print(
+    f"{step_ms(350, launch_us=5, kernel_us=2):.2f} ms, of which the device computes {350 * 2 / 1e3:.2f} ms"
+)
+print(
+    f"{step_ms(350, launch_us=5, kernel_us=20):.2f} ms, of which the device computes {350 * 20 / 1e3:.2f} ms"
+)
 
 # %%
 viz.host_and_device_lanes(launch_us=5, kernel_us=2)
@@ -186,9 +204,10 @@ viz.host_and_device_lanes(launch_us=5, kernel_us=20)
 
 # %% [markdown]
 """
-In the first picture the device waits most of the time: the step is **launch-bound**. In the second the host is far
-ahead, and the device never waits: the step is bound by the device. A graph helps the first and does nothing for the
-second. This is why graphs are for decoding at small batch, and why they gain nothing for a long prefill.
+In the first picture the device waits most of the time: the step is
+[**launch-bound**](../book/glossary.md#launch-bound). In the second the host is far ahead, and the device never waits:
+the step is bound by the device. A graph helps the first and does nothing for the second. This is why graphs are for
+decoding at small batch, and why they gain nothing for a long prefill.
 
 ## Does a larger batch mean more kernels?
 
@@ -198,15 +217,29 @@ while.
 
 # %% tags=["nbval-check-output"]
 eight = count_decode_step(llm, batch_size=8)
-PER_REQUEST = ("aten::index_select", "aten::scaled_dot_product_attention", "aten::copy_")
+PER_REQUEST = (
+    "aten::index_select",
+    "aten::scaled_dot_product_attention",
+    "aten::copy_",
+)
 
 
 def without_attention(counted: CountOperations) -> int:
-    return sum(count for name, count in counted.kernels.items() if name not in PER_REQUEST)
+    return sum(
+        count
+        for name, count in counted.kernels.items()
+        if name not in PER_REQUEST
+    )
 
 
-print("attention calls, batch 1 and 8:", *(c.kernels["aten::scaled_dot_product_attention"] for c in (one, eight)))
-print("all else as many as before:", without_attention(one) == without_attention(eight))
+print(
+    "attention calls, batch 1 and 8:",
+    *(c.kernels["aten::scaled_dot_product_attention"] for c in (one, eight)),
+)
+print(
+    "all else as many as before:",
+    without_attention(one) == without_attention(eight),
+)
 
 # %% [markdown]
 """

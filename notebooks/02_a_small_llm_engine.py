@@ -45,13 +45,16 @@ request = llm.submit(prompt, SamplingParams(max_tokens=5))
 print("prompt tokens:", request.req.input_ids)
 
 while (batch := llm.step()) is not None:
-    print(f"{batch.phase:7}  input_ids={batch.input_ids.tolist()}  positions={batch.positions.tolist()}")
+    print(
+        f"{batch.phase:7}  input_ids={batch.input_ids.tolist()}  positions={batch.positions.tolist()}"
+    )
 print("text:", repr(request.text))
 
 # %% [markdown]
 """
-The first step is the **prefill**: it computes all tokens of the prompt at once and yields the first new token. Every
-step after it is a **decode step**: it computes one token, the newest, and yields the next.
+The first step is the [**prefill**](../book/glossary.md#prefill): it computes all tokens of the prompt at once and
+yields the first new token. Every step after it is a **decode step**: it computes one token, the newest, and yields
+the next.
 
 Three things went into each step, and you will meet them in every chapter:
 
@@ -65,7 +68,8 @@ shape, same operations, different values. This is why **decode is what one recor
 ## Why there is a cache
 
 A new token attends to all tokens before it. For that it needs one *key* and one *value* vector of each of them, in
-each layer. They do not change once computed, so the engine keeps them: the **KV cache**.
+each layer. They do not change once computed, so the engine keeps them: the [**KV
+cache**](../book/glossary.md#kv-cache).
 
 You can do without it. Then every step computes the whole text again. The next cell does both and compares.
 """
@@ -91,7 +95,13 @@ The cache is paid for in memory. Per token, it holds a key and a value for each 
 """
 
 # %% tags=["nbval-check-output"]
-per_token = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim * 4  # float32: 4 bytes
+per_token = (
+    2
+    * config.num_hidden_layers
+    * config.num_key_value_heads
+    * config.head_dim
+    * 4
+)  # float32: 4 bytes
 print(
     f"2 x {config.num_hidden_layers} layers x {config.num_key_value_heads} key heads x {config.head_dim} x 4 bytes"
     f" = {per_token} bytes a token"
@@ -107,8 +117,8 @@ would stay empty. So the cache is cut into **pages** of a few tokens (16 here), 
 whenever its last one is full. vLLM brought this idea to LLM serving as *PagedAttention* ([arXiv
 2309.06180](https://arxiv.org/abs/2309.06180)).
 
-The pages of a request can lie anywhere. The **page table** says where: row = request, column = which of its pages,
-entry = page number. Three requests, running together:
+The pages of a request can lie anywhere. The [**page table**](../book/glossary.md#page-table) says where: row =
+request, column = which of its pages, entry = page number. Three requests, running together:
 """
 
 # %% tags=["nbval-check-output"]
@@ -117,7 +127,10 @@ texts = [
     "The price of a CUDA Graph is",
     "def fibonacci(n):\n    if n < 2:\n        return n\n    return",
 ]
-running = [llm.submit(text, SamplingParams(max_tokens=30, ignore_eos=True)) for text in texts]
+running = [
+    llm.submit(text, SamplingParams(max_tokens=30, ignore_eos=True))
+    for text in texts
+]
 for _ in range(12):
     batch = llm.step()
 
@@ -126,7 +139,9 @@ table = engine.context.page_table
 for handle in running:
     req = handle.req
     pages = table.table[req.table_idx, : len(req.pages)].tolist()
-    print(f"request {req.uid - first} in row {req.table_idx}: {req.cached_len:2} tokens cached in pages {pages}")
+    print(
+        f"request {req.uid - first} in row {req.table_idx}: {req.cached_len:2} tokens cached in pages {pages}"
+    )
 
 # %%
 viz.page_table(
@@ -149,7 +164,9 @@ for row, handle in enumerate(running):
     req = handle.req
     i = batch.positions[row].item()
     page, offset = req.pages[i // 16], i % 16
-    print(f"token {i} -> page {page}, offset {offset}, slot {page * 16 + offset}; out_loc says {batch.out_loc[row]}")
+    print(
+        f"token {i} -> page {page}, offset {offset}, slot {page * 16 + offset}; out_loc says {batch.out_loc[row]}"
+    )
 
 # %% [markdown]
 """
@@ -172,15 +189,23 @@ be recorded**; a later chapter replaces it by a backend that can. The code is in
 
 ### The dummy request
 
-One page more exists than the engine hands out, and one row more in the table. They belong to the **dummy request**.
-When a recording is made for four requests and only three are running, the fourth place has to be filled with
-*something* that computes and writes without doing harm. It writes into its own page, which nobody reads.
+One page more exists than the engine hands out, and one row more in the table. They belong to the [**dummy
+request**](../book/glossary.md#dummy-request). When a recording is made for four requests and only three are running,
+the fourth place has to be filled with *something* that computes and writes without doing harm. It writes into its own
+page, which nobody reads.
 """
 
 # %% tags=["nbval-check-output"]
 dummy = engine.dummy_req
-print("pages handed out:", llm.num_pages, " pages in memory:", engine.context.kv_cache.k_cache.shape[1])
-print(f"the dummy request: row {dummy.table_idx} of the table, page {dummy.pages[0]}, {dummy.device_len} token")
+print(
+    "pages handed out:",
+    llm.num_pages,
+    " pages in memory:",
+    engine.context.kv_cache.k_cache.shape[1],
+)
+print(
+    f"the dummy request: row {dummy.table_idx} of the table, page {dummy.pages[0]}, {dummy.device_len} token"
+)
 
 # %% [markdown]
 """
@@ -195,7 +220,11 @@ late = []
 steps = []
 while True:
     if len(steps) in (3, 6):
-        late.append(llm.submit("Water boils at", SamplingParams(max_tokens=14, ignore_eos=True)))
+        late.append(
+            llm.submit(
+                "Water boils at", SamplingParams(max_tokens=14, ignore_eos=True)
+            )
+        )
     batch = llm.step()
     if batch is None:
         break
@@ -210,9 +239,10 @@ viz.batch_timeline(steps)
 
 # %% [markdown]
 """
-This is **continuous batching**: a request joins as soon as there is room and leaves the moment it is done, and the
-others never wait for it to finish. It was introduced for LLM serving by Orca (OSDI 2022). For a recording it means:
-the batch size is different from step to step, and so is every value in it.
+This is [**continuous batching**](../book/glossary.md#continuous-batching): a request joins as soon as there is room
+and leaves the moment it is done, and the others never wait for it to finish. It was introduced for LLM serving by
+Orca (OSDI 2022). For a recording it means: the batch size is different from step to step, and so is every value in
+it.
 
 Two rules keep it safe here. A request is admitted only when the cache can promise all the pages it may ever need, so
 nobody gets stuck half-way. And prompts are served in order: a short one that would fit does not overtake a long one
@@ -224,12 +254,39 @@ Request 0 above ran with two others, then three, then fewer. Its text has to be 
 """
 
 # %% tags=["nbval-check-output"]
-alone = [llm.generate(text, SamplingParams(max_tokens=30, ignore_eos=True))[0]["token_ids"] for text in texts]
-print("same as alone:", [handle.token_ids == ids for handle, ids in zip(running, alone, strict=True)])
+alone = [
+    llm.generate(text, SamplingParams(max_tokens=30, ignore_eos=True))[0][
+        "token_ids"
+    ]
+    for text in texts
+]
+print(
+    "same as alone:",
+    [
+        handle.token_ids == ids
+        for handle, ids in zip(running, alone, strict=True)
+    ],
+)
 print("pages in use now:", llm.num_pages - engine.allocator.num_free)
 
 # %% [markdown]
 """
+## How fast it is
+
+The engine has to be good before a graph can make it better, or the comparison means nothing. The same weights, the
+same prompts, in turn, on one thread of a CPU; the grey bar is the time of the linear layers alone, which no engine
+that runs them one by one can beat:
+"""
+
+# %%
+viz.time_bars(viz.measured("generate"), threads=1)
+
+# %% [markdown]
+"""
+What lies between the grey bar and the blue one is attention, all the small kernels, and the host's work. On a CPU
+that is the smaller part. On a GPU, at small batch, it is most of the step, and the rest of this book is about it. To
+measure your own machine, run `make bench`.
+
 ## Common mistakes
 
 **Writing to the wrong slot.** Let every new key and value go to the slot of the token before. Nothing is out of
@@ -269,7 +326,9 @@ import warnings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    results = llm.generate([prompt, "", [1] * 1200], SamplingParams(max_tokens=4))
+    results = llm.generate(
+        [prompt, "", [1] * 1200], SamplingParams(max_tokens=4)
+    )
 for result in results:
     print(result.get("error") or repr(result["text"]))
 

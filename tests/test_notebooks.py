@@ -148,6 +148,13 @@ def test_building_twice_gives_the_same_bytes(write):
     assert build(source).read_bytes() == build(source).read_bytes()
 
 
+def test_what_is_printed_slowly_is_kept_in_one_piece(write):
+    code = "import time\nfor i in range(3):\n    print(i, flush=True)\n    time.sleep(0.3)\n"
+    book = nbformat.read(build(write(f'# %% tags=["nbval-check-output"]\n{code}')), as_version=4)
+    (output,) = book.cells[-1].outputs
+    assert output.text == "0\n1\n2\n"
+
+
 @pytest.mark.parametrize(
     ("code", "why"),
     [

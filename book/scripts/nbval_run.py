@@ -29,7 +29,7 @@ def run(notebooks: Sequence[Path], root: Path, cell_timeout_s: float = CELL_TIME
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [
-            sys.executable, "-m", "pytest", "-v", "--durations=5", "-p", "no:cacheprovider",
+            sys.executable, "-m", "pytest", "-v", "--durations=5",
             "--nbval-lax",  # compare only the cells that are tagged
             "--nbval-current-env",  # this interpreter, whatever kernels the user has installed
             f"--nbval-cell-timeout={cell_timeout_s}",

@@ -129,11 +129,23 @@ def keep_checked_outputs(book: NotebookNode) -> None:
     for cell in book.cells:
         cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k == "tags"})
         if cell.cell_type == "code":
-            cell.outputs = [_plain(output) for output in cell.outputs] if is_checked(cell) else []
+            cell.outputs = joined([_plain(output) for output in cell.outputs]) if is_checked(cell) else []
     number_code_cells(book)
     for output in (output for cell in book.cells for output in cell.get("outputs", [])):
         if output.output_type == "execute_result":
             output.execution_count = None
+
+
+def joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Outputs with what was printed in one piece: how a kernel cuts it into messages depends on the time it took."""
+    result: list[NotebookNode] = []
+    for output in outputs:
+        last = result[-1] if result else None
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+            last.text += output.text
+        else:
+            result.append(output)
+    return result
 
 
 def is_checked(cell: NotebookNode) -> bool:

@@ -25,6 +25,7 @@ from notebook_lint import lint
 from project import BUILD, ROOT, SOURCES, Repository, digest, repository, sources
 
 STAMPS = BUILD / "notebooks.json"
+DIFF_LINES = 60  # of one notebook; beyond that the news is that they differ
 
 
 def build(names: Sequence[str] = (), force: bool = False) -> int:
@@ -119,7 +120,8 @@ def check_one(source: Path, site: Repository, root: Path = ROOT) -> list[str]:
         )
     )
     if diff:
-        return [*problems, "\n".join(["the notebook is not what it builds:", *diff])]
+        more = [f"... and {len(diff) - DIFF_LINES} lines more"] if len(diff) > DIFF_LINES else []
+        return [*problems, "\n".join(["the notebook is not what it builds:", *diff[:DIFF_LINES], *more])]
     problems += [f"{target.name}: {problem}" for problem in output_problems(found)]
     kept = nbformat.from_dict(found)
     keep_checked_outputs(kept)
@@ -162,7 +164,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="chapters by the start of their name (02, 02_a_small); all if none")
     parser.add_argument("--force", action="store_true", help="build: also what did not change")
     parser.add_argument("--cell-timeout", type=float, metavar="S", help="test: seconds that one cell may take")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     try:
         if args.command == "build":
             return build(args.names, args.force)

@@ -62,7 +62,7 @@ def browser() -> Any:
     chromium = find_chromium()
     if chromium is None:
         message = (
-            "no Chromium here, so the site was not looked at: install one (Debian and Ubuntu: `apt-get install chromium`; "
+            "no Chromium here, so nothing was looked at: install one (Debian and Ubuntu: `apt-get install chromium`, "
             "elsewhere Chrome or Chromium) or name one in CHROMIUM"
         )
         (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
@@ -130,5 +130,6 @@ def views(visit: Any, page_name: str) -> dict[str, Visit]:
 def phone(browser: Any, address: str) -> Any:
     """An empty tab as wide as a phone, and the address to go to."""
     context = browser.new_context(viewport={"width": 360, "height": 740})
+    context.set_default_timeout(10_000)
     yield context.new_page(), address
     context.close()

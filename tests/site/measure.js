@@ -45,7 +45,7 @@
   const ownText = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
   const low = new Set();
   let texts = 0;
-  for (const e of document.querySelectorAll("article *, nav a, .bd-sidebar a, .bd-sidebar p, .prev-next-area *, footer p, footer a")) {
+  for (const e of document.querySelectorAll("main *, nav a, .bd-sidebar a, .bd-sidebar p, .prev-next-area *, footer p, footer a")) {
     if (!ownText(e) || e.closest(".headerlink, .sr-only, script, style, mjx-container, [aria-hidden=true]")) continue;
     const style = getComputedStyle(e);
     if (!e.getClientRects().length || style.visibility === "hidden") continue;
@@ -60,14 +60,17 @@
     if (contrast < 4.5) low.add(`${contrast.toFixed(2)} ${name(e)}`);
   }
 
+  // A picture in a link or button that has a name of its own is an ornament and rightly says nothing.
+  const named = (e) => {
+    const around = e.closest("a, button");
+    return around && (around.textContent.trim() || around.getAttribute("aria-label") || around.title);
+  };
   const alts = [];
-  for (const img of document.querySelectorAll("img")) {
-    // An image in a link that has words of its own is an ornament and rightly says nothing.
-    const ornament = img.getAttribute("alt") === "" && img.closest("a, button")?.textContent.trim();
-    if (!ornament) alts.push([img.getAttribute("alt") || "", img.src, article.contains(img)]);
+  for (const e of document.querySelectorAll("img, svg")) {
+    const alt = e.getAttribute(e.tagName === "IMG" ? "alt" : "aria-label") || "";
+    if (e.closest("[aria-hidden=true], mjx-container") || (!alt && named(e))) continue;
+    alts.push({ alt, what: e.outerHTML.slice(0, 100), content: article.contains(e) });
   }
-  for (const svg of document.querySelectorAll("svg"))
-    if (!svg.closest("[aria-hidden=true], mjx-container")) alts.push([svg.getAttribute("aria-label") || "", "svg", svg.getAttribute("role") === "img"]);
 
   const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
   return {
@@ -79,7 +82,7 @@
     theme: document.documentElement.dataset.theme,
     lang: document.documentElement.lang,
     title: document.title,
-    headings: document.querySelectorAll("article h1").length,
+    headings: document.querySelectorAll("main h1:not(#jb-print-docs-body h1)").length,
     twice: ids.filter((id, i) => ids.indexOf(id) !== i),
     boxes: [...document.querySelectorAll(".cell_output .text_html, .cell_output svg[role=img], .cell_output img")]
       .map((e) => parse(getComputedStyle(e).backgroundColor))

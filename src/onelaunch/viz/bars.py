@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onelaunch.viz.canvas import BLUE, GREEN, GREY, ORANGE, Canvas, join, number, text_width
+from onelaunch.viz.canvas import BLUE, GREY, ORANGE, Canvas, join, number, text_width
 from onelaunch.viz.figure import Figure
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from onelaunch.viz.canvas import FOREGROUND, GREY, REQUESTS, Canvas, plural, text_width
 from onelaunch.viz.figure import Figure
@@ -28,7 +28,7 @@ def batch_timeline(steps: Sequence[tuple[str, Sequence[int]]]) -> Figure:
         y = top + row * line
         canvas.text(0, y + row / 2, f"request {request}")
         mine = [step for step, (_, who) in enumerate(steps) if request in who]
-        for before, after in zip(mine, mine[1:], strict=False):
+        for before, after in pairwise(mine):
             if after > before + 1:  # it is there and waits
                 canvas.line([(left + width * (before + 1), y + row / 2), (left + width * after, y + row / 2)], GREY)
         for step in mine:
@@ -86,13 +86,13 @@ def _words(steps: Sequence[tuple[str, Sequence[int]]], requests: Sequence[int]) 
         mine = [step for step, (_, who) in enumerate(steps) if request in who]
         lives.append(f"request {request} runs from step {mine[0]} to {mine[-1]}")
     sizes = [len(who) for _, who in steps]
-    changes = sum(a != b for a, b in zip(sizes, sizes[1:], strict=False))
+    changes = sum(a != b for a, b in pairwise(sizes))
     alt = (
         f"A grid of requests and steps: {'; '.join(lives)}. The batch size lies between {min(sizes)} and {max(sizes)} "
         f"and changes {plural(changes, 'time')}."
     )
     caption = (
-        f"Who takes part in which of {plural(len(steps), 'step')}. While one request's prompt is computed (prefill), the "
-        "others wait one step. The batch size changes whenever a request joins or leaves."
+        f"Who takes part in which of {plural(len(steps), 'step')}. While one request's prompt is computed (prefill), "
+        "the others wait one step. The batch size changes whenever a request joins or leaves."
     )
     return alt, caption

@@ -1,8 +1,8 @@
 """Paper and pens: a matplotlib axes measured in points, with the few shapes and colours that the book's figures use.
 
-Figures are 346 points wide (4.8 inches) with 10.5 point text, so that they can still be read on a phone. The colours are
-told apart by people with colour-blindness (after Okabe and Ito) and stand out at least 3:1 on white and on the dark
-page; text never gets one, it has the page's own colour. So shapes that carry text are tinted, with a solid edge.
+Figures are 346 points wide (4.8 inches) with 10.5 point text, so that they can still be read on a phone. The colours
+are told apart by people with colour-blindness (after Okabe and Ito) and stand out at least 3:1 on white and on the
+dark page; text never gets one, it has the page's own colour. So shapes that carry text are tinted, with a solid edge.
 """
 
 from __future__ import annotations
@@ -149,4 +149,5 @@ def join(items: Sequence[object]) -> str:
 
 
 def plural(count: int, noun: str) -> str:
+    """``1 page``, ``2 pages``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

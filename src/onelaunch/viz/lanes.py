@@ -79,10 +79,12 @@ def _words(launch_us: float, kernel_us: float, kernels: int) -> tuple[str, str]:
         )
     elif launch_us < kernel_us:
         caption = (
-            f"Bound by the device: the host launches a kernel in {number(launch_us)} µs and is far ahead, so the device "
-            "finds the next one waiting."
+            f"Bound by the device: the host launches a kernel in {number(launch_us)} µs and is far ahead, so the "
+            "device finds the next one waiting."
         )
-        how = "The device runs without a gap. The host is done early, and every kernel waits longer than the one before."
+        how = (
+            "The device runs without a gap. The host is done early, and every kernel waits longer than the one before."
+        )
     else:
         caption = "In balance: each kernel is launched at the moment when the one before it is done."
         how = "Neither waits for the other."

@@ -106,22 +106,20 @@ def _draw_pool(
     return edges, width
 
 
-def _words(
-    pages: Sequence[Sequence[int]], seq_lens: Sequence[int], page_size: int, dummy_page: int
-) -> tuple[str, str]:
+def _words(pages: Sequence[Sequence[int]], seq_lens: Sequence[int], page_size: int, dummy_page: int) -> tuple[str, str]:
     """Alt text and caption."""
     owners = [
         f"request {number} has {plural(length, 'token')} in {'page' if len(owned) == 1 else 'pages'} {join(owned)}"
         for number, (owned, length) in enumerate(zip(pages, seq_lens, strict=True))
     ]
     alt = (
-        f"A page table above a pool of pages of {plural(page_size, 'token')}: {'; '.join(owners)}. The other entries of "
-        f"the table name page {dummy_page}, which belongs to the dummy request."
+        f"A page table above a pool of pages of {plural(page_size, 'token')}: {'; '.join(owners)}. The other entries "
+        f"of the table name page {dummy_page}, which belongs to the dummy request."
     )
     newest, column = seq_lens[-1] - 1, len(pages[-1]) - 1
     caption = (
-        f"The line follows the newest token of request {len(pages) - 1}, its token {newest}. Column {newest} // {page_size}"
-        f" = {column} of its row says page {pages[-1][-1]}, and there it lies at offset {newest} % {page_size} = "
-        f"{newest % page_size}. Entries not in use name the dummy's page, {dummy_page}."
+        f"The line follows the newest token of request {len(pages) - 1}, its token {newest}. Column {newest} // "
+        f"{page_size} = {column} of its row says page {pages[-1][-1]}, and there it lies at offset {newest} % "
+        f"{page_size} = {newest % page_size}. Entries not in use name the dummy's page, {dummy_page}."
     )
     return alt, caption

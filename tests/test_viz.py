@@ -1,0 +1,197 @@
+"""Figures: words for those who do not see them, colours of the page they stand in, and nothing that leaks into it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+from matplotlib.figure import Figure as Drawing
+
+from onelaunch import viz
+from onelaunch.viz import canvas
+
+BENCHMARK = {
+    "hardware": {"cpu": "Some CPU", "cores": 2, "gpu": None},
+    "versions": {"python": "3.11", "torch": "2.13.0", "transformers": "5.24.0"},
+    "date": "2026-11-29",
+    "rows": [
+        {"threads": 1, "batch": 1, "onelaunch_ms": 47.2, "huggingface_ms": 59.1, "linear_floor_ms": 42.0},
+        {"threads": 1, "batch": 8, "onelaunch_ms": 98.5, "huggingface_ms": 127.0, "linear_floor_ms": 83.0},
+        {"threads": 2, "batch": 1, "onelaunch_ms": 1.0, "huggingface_ms": 2.0, "linear_floor_ms": 0.5},
+    ],
+}
+TABLE = [[3, 0, 9], [1, 9, 9], [9, 9, 9], [9, 9, 9]]  # the last row is the dummy's
+FIGURES = {
+    "launch-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=2),
+    "device-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=20),
+    "counts": lambda: viz.kernel_counts({"norms": 61, "matrix products": 121}),
+    "pages": lambda: viz.page_table(TABLE, seq_lens=[20, 7], rows=[0, 1], page_size=16, num_pages=6, dummy_page=9),
+    "batches": lambda: viz.batch_timeline([("prefill", [0]), ("decode", [0]), ("prefill", [1]), ("decode", [0, 1])]),
+    "times": lambda: viz.time_bars(BENCHMARK),
+}
+
+
+@pytest.fixture(params=FIGURES)
+def make(request):
+    return FIGURES[request.param]
+
+
+def figure_with_clips() -> viz.Figure:
+    """An ordinary matplotlib plot: its clip paths and markers are referred to by id."""
+    drawing = Drawing(figsize=(3, 2))
+    drawing.subplots().plot([0, 1, 2], [0, 1, 4], marker="o")
+    return viz.Figure(drawing, "A curve through three points")
+
+
+def test_a_figure_is_one_picture_with_its_words(make):
+    figure = make()
+    root = ET.fromstring(figure.svg)
+    assert root.get("role") == "img"
+    assert root.get("aria-label") == figure.alt
+    assert len(figure.alt.split()) > 8
+    assert "viewBox" in root.attrib
+    assert "width" not in root.attrib
+    assert figure.svg in figure._repr_html_()
+
+
+def test_text_stays_text_and_takes_the_page_s_colour_and_fonts(make):
+    root = ET.fromstring(make().svg)
+    texts = [element for element in root.iter() if element.tag.endswith("}text")]
+    assert texts
+    for text in texts:
+        assert "fill:currentColor" in text.get("style")
+        assert "font-family" not in text.get("style")
+        assert float(re.search(r"font-size:([\d.]+)px", text.get("style"))[1]) >= 10.5
+
+
+def test_no_text_runs_off_the_figure(make):
+    root = ET.fromstring(make().svg)
+    width = float(root.get("viewBox").split()[2])
+    for text in (element for element in root.iter() if element.tag.endswith("}text")):
+        x = float(text.get("x") or re.search(r"translate\(([-\d.]+)", text.get("transform"))[1])
+        needed = canvas.text_width(text.text)
+        anchor = re.search(r"text-anchor:(\w+)", text.get("style"))
+        left = x - {"middle": needed / 2, "end": needed}.get(anchor[1] if anchor else "start", 0)
+        assert left >= -6, text.text  # text_width leaves some room around the letters
+        assert left + needed <= width + 6, text.text
+
+
+def test_nothing_of_a_figure_leaks_into_the_page(make):
+    for figure in (make(), figure_with_clips()):
+        html = figure._repr_html_()
+        assert "<style" not in html
+        assert "<?xml" not in html
+        assert "<!DOCTYPE" not in html
+        assert "http" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", html)
+
+
+def test_the_background_is_the_page_s(make):
+    assert not re.search(r"fill:(#ffffff|white)", make().svg)
+
+
+def test_the_same_data_give_the_same_figure(make):
+    assert make().svg == make().svg
+
+
+def test_two_figures_on_a_page_share_no_id():
+    first, again = figure_with_clips().svg, figure_with_clips().svg
+    ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (first, again)]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+    for svg, own in zip((first, again), ids, strict=True):
+        assert set(re.findall(r"url\(#([^)]+)\)", svg)) | set(re.findall(r'href="#([^"]+)"', svg)) == own
+
+
+@pytest.mark.parametrize("alt", ["", "  ", "figure.png", "/build/figure 1.png", "a plot"])
+def test_a_figure_without_words_is_refused(alt):
+    with pytest.raises(ValueError, match="alt text"):
+        viz.Figure(Drawing(), alt)
+
+
+def test_as_text_a_figure_is_what_it_shows(make):
+    figure = make()
+    assert repr(figure) == f"Figure: {figure.alt}"
+
+
+def test_alt_text_and_caption_cannot_break_the_markup():
+    figure = viz.Figure(Drawing(figsize=(1, 1)), 'a "quoted" <b> & sign', caption="1 < 2 & <script>")
+    ET.fromstring(figure._repr_html_())
+    assert "<script>" not in figure._repr_html_()
+
+
+def test_a_saved_figure_is_the_svg(tmp_path, make):
+    figure = make()
+    assert figure.save(tmp_path / "figure.svg").read_text(encoding="utf-8") == figure.svg
+
+
+@pytest.mark.parametrize("background", ["#ffffff", "#14171c", "#111111"], ids=["light", "dark", "JupyterLab, dark"])
+@pytest.mark.parametrize("color", [*canvas.REQUESTS, canvas.GREY])
+def test_every_colour_stands_out_on_light_and_dark(color, background):
+    def light(code: str) -> float:
+        parts = [int(code[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((light(color), light(background)))
+    assert (high + 0.05) / (low + 0.05) >= 3
+
+
+def test_the_words_say_who_waits():
+    assert "waits 3" in FIGURES["launch-bound"]().alt
+    assert "without a gap" in FIGURES["device-bound"]().alt
+    assert "Launch-bound" in FIGURES["launch-bound"]().caption
+
+
+def test_the_words_follow_a_token_to_its_slot():
+    caption = FIGURES["pages"]().caption  # request 1 has 7 tokens: the newest is token 6, in page 1
+    assert "token 6. Column 6 // 16 = 0 of its row says page 1" in caption
+    assert "offset 6 % 16 = 6" in caption
+
+
+def test_the_words_name_every_count_and_the_hardware():
+    assert "matrix products 121 and norms 61" in FIGURES["counts"]().alt
+    times = FIGURES["times"]()
+    assert "batch 8: One Launch 98.5 ms, Hugging Face 127 ms, linear layers alone 83 ms" in times.alt
+    assert "Some CPU (2 cores), torch 2.13.0, transformers 5.24.0, 2026-11-29" in times.caption
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: viz.host_and_device_lanes(launch_us=0, kernel_us=2), "above zero"),
+        (lambda: viz.kernel_counts({}), "empty"),
+        (lambda: viz.page_table(TABLE, [20], page_size=16, num_pages=2, dummy_page=9), r"pages \[3\]"),
+        (lambda: viz.page_table(TABLE, [0], page_size=16, num_pages=6, dummy_page=9), "1 or more"),
+        (lambda: viz.batch_timeline([("decoding", [0])]), "prefill"),
+        (lambda: viz.time_bars(BENCHMARK, threads=3), r"\[1, 2\]"),
+    ],
+)
+def test_data_that_cannot_be_drawn_is_refused_with_a_reason(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
+
+
+def test_importing_the_package_does_not_import_matplotlib():
+    code = "import sys, onelaunch; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_figures_leave_the_reader_s_own_plots_alone():
+    draw = "from onelaunch import viz; viz.kernel_counts({'a': 1})"
+    code = f"import sys; {draw}; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_measurement_says_on_what_it_was_made() -> None:
+    benchmark = viz.measured("generate")
+    assert {"hardware", "versions", "date", "rows"} <= set(benchmark)
+    assert {(row["threads"], row["batch"]) for row in benchmark["rows"]} >= {(1, 1), (1, 4), (1, 8)}
+    assert benchmark["hardware"]["cpu"] in viz.time_bars(benchmark).caption
+
+
+def test_an_unknown_measurement_names_those_there_are() -> None:
+    with pytest.raises(ValueError, match=r"no measurement 'speed'; there is .*generate"):
+        viz.measured("speed")
