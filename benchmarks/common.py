@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-DATA = Path(__file__).resolve().parent.parent / "book" / "data"
+DATA = Path(__file__).resolve().parent.parent / "src" / "onelaunch" / "data"
 
 
 def machine() -> dict[str, Any]:
@@ -35,9 +35,8 @@ def machine() -> dict[str, Any]:
 
 
 def save(name: str, figures: dict[str, Any]) -> Path:
-    """Write ``figures``, with what ``machine`` says, to ``book/data/NAME.json``, where the book reads them."""
+    """Write ``figures``, with what ``machine`` says, to ``src/onelaunch/data/NAME.json``; the chapters draw it."""
     path = DATA / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({**machine(), **figures}, indent=1) + "\n", encoding="utf-8")
     return path
 

@@ -1,7 +1,7 @@
 """How long a decode step takes: this engine and Hugging Face's ``generate``, in turn, on the same weights, threads and
 prompts, beside the linear layers alone, which no engine that runs them one by one can beat.
 
-    python benchmarks/generate.py    # batch 1, 4 and 8, one and two threads; saves book/data/generate.json
+    python benchmarks/generate.py    # batch 1, 4 and 8, one and two threads; saves what it found
     python benchmarks/generate.py --batch 1 --threads 1 --no-save
 """
 

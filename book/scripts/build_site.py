@@ -22,7 +22,7 @@ from project import BUILD, ROOT, digest, repository, sources
 SITE = BUILD / "html"
 SITE_STAMP = BUILD / "site.stamp"  # hash of everything that the built site depends on
 CODE_STAMP = BUILD / "code.stamp"  # hash of what the outputs of unchanged notebooks depend on
-CODE = ("src", "book/data", "requirements.txt")
+CODE = ("src", "requirements.txt")
 INPUTS = (*CODE, "book", "notebooks", "exercises", "_config.yml", "_toc.yml", "pyproject.toml")
 
 
