@@ -28,9 +28,8 @@ llm
 
 # %% tags=["nbval-check-output"]
 prompts = ["The capital of France is", "Water boils at", "1, 2, 3, 4, 5,"]
-for prompt, answer in zip(
-    prompts, llm.generate(prompts, SamplingParams(max_tokens=8)), strict=True
-):
+answers = llm.generate(prompts, SamplingParams(max_tokens=8))
+for prompt, answer in zip(prompts, answers, strict=True):
     print(f"{prompt!r} -> {answer['text']!r}")
 
 # %% [markdown]
@@ -44,15 +43,15 @@ from one piece to the next is the time of one **decode step**.
 """
 
 # %%
-for piece in llm.stream(
-    "Here is a short story about a lighthouse.", SamplingParams(max_tokens=60)
-):
+opening = "Once upon a time, a lighthouse keeper"
+print(opening, end="")
+for piece in llm.stream(opening, SamplingParams(max_tokens=60)):
     print(piece.text, end="", flush=True)
 
 # %% [markdown]
 """
-How long is one step here? The next cell times twenty of them. The number depends on your machine, so it is not
-printed in this book: run it.
+How long is one step here? The next cell times twenty of them. On the page you see the time of the machine that built
+it; yours will differ, so run it.
 """
 
 # %%
@@ -61,14 +60,11 @@ import statistics
 import time
 
 times = []
-for _ in llm.stream(
-    "One, two, three,", SamplingParams(max_tokens=21, ignore_eos=True)
-):
+params = SamplingParams(max_tokens=21, ignore_eos=True)
+for _ in llm.stream("One, two, three,", params):
     times.append(time.perf_counter())
-steps_ms = [
-    1e3 * (after - before) for before, after in itertools.pairwise(times)
-]
-print(f"{statistics.median(steps_ms):.1f} ms a step on {llm.device}")
+steps = [after - before for before, after in itertools.pairwise(times)]
+print(f"{1e3 * statistics.median(steps):.1f} ms a step on {llm.device}")
 
 # %% [markdown]
 """
@@ -89,7 +85,7 @@ for a model of 70 billion weights at batch 1, and 1.40 to 1.60 for one of 7 bill
 The price is that a recording is rigid. Every address it reads and writes is fixed. So before each replay, every input
 has to be copied to the place where the recording expects it, batches have to be padded to a size that was recorded,
 and **if you forget one copy, the text is wrong and nothing raises an error**. You can see that happen here, without a
-GPU. It takes a line: every token knows its place in the text (its *position*), and we "forget" to hand the positions
+GPU. It takes one line: every token knows its place in the text (its *position*), and we "forget" to hand the positions
 over.
 """
 
@@ -101,23 +97,20 @@ prepare_batch = engine.prepare_batch
 
 
 def prepare_and_forget(batch: Batch) -> None:
-    """The mistake: in a decode step the positions keep an old value (here 0) instead of the new one."""
+    """The mistake: in a decode step the positions keep an old value, here 0."""
     prepare_batch(batch)
     if batch.is_decode:
         batch.positions.zero_()
 
 
-right = llm.generate("The capital of France is", SamplingParams(max_tokens=12))[
-    0
-]["text"]
+params = SamplingParams(max_tokens=12)
+(right,) = llm.generate("The capital of France is", params)
 engine.prepare_batch = prepare_and_forget
-wrong = llm.generate("The capital of France is", SamplingParams(max_tokens=12))[
-    0
-]["text"]
+(wrong,) = llm.generate("The capital of France is", params)
 engine.prepare_batch = prepare_batch
 
-print("right:", repr(right))
-print("wrong:", repr(wrong))
+print("right:", repr(right["text"]))
+print("wrong:", repr(wrong["text"]))
 
 # %% [markdown]
 """

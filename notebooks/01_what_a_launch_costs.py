@@ -48,10 +48,8 @@ and nothing is written.
 """
 
 # %%
-BOOKKEEPING = (
-    "aten::empty",
-    "aten::detach",
-)  # the allocator's and autograd's work, not the device's
+# The allocator's and autograd's work, not the device's
+BOOKKEEPING = ("aten::empty", "aten::detach")
 
 
 def is_view(operator: torch._ops.OpOverload) -> bool:
@@ -89,9 +87,7 @@ def count_decode_step(llm: LLM, batch_size: int) -> CountOperations:
 
 
 one = count_decode_step(llm, batch_size=1)
-print(
-    f"one decode step: {one.kernels.total()} kernels, {one.views.total()} views"
-)
+print(f"{one.kernels.total()} kernels, {one.views.total()} views")
 
 # %% [markdown]
 """
@@ -144,16 +140,13 @@ import time
 with LLM("random:llama", device="cpu") as tiny:
     kernels = count_decode_step(tiny, batch_size=1).kernels.total()
     times = []
-    for _ in tiny.stream(
-        "One launch", SamplingParams(max_tokens=101, ignore_eos=True)
-    ):
+    params = SamplingParams(max_tokens=101, ignore_eos=True)
+    for _ in tiny.stream("One launch", params):
         times.append(time.perf_counter())
-step_us = 1e6 * statistics.median(
-    after - before for before, after in itertools.pairwise(times)
-)
-print(
-    f"{kernels} kernels in {step_us:.0f} µs: {step_us / kernels:.1f} µs each, on this machine"
-)
+steps = [after - before for before, after in itertools.pairwise(times)]
+step_us = 1e6 * statistics.median(steps)
+print(f"{kernels} kernels in {step_us:.0f} µs")
+print(f"{step_us / kernels:.1f} µs each, on this machine")
 
 # %% [markdown]
 """
@@ -184,17 +177,14 @@ that, the step takes
 # %% tags=["nbval-check-output"]
 def step_ms(kernels: int, launch_us: float, kernel_us: float) -> float:
     """Milliseconds of a step in which all kernels are alike."""
-    return (kernels - 1) * max(launch_us, kernel_us) / 1e3 + (
-        launch_us + kernel_us
-    ) / 1e3
+    pace_us = max(launch_us, kernel_us)
+    return ((kernels - 1) * pace_us + launch_us + kernel_us) / 1e3
 
 
-print(
-    f"{step_ms(350, launch_us=5, kernel_us=2):.2f} ms, of which the device computes {350 * 2 / 1e3:.2f} ms"
-)
-print(
-    f"{step_ms(350, launch_us=5, kernel_us=20):.2f} ms, of which the device computes {350 * 20 / 1e3:.2f} ms"
-)
+for kernel_us in (2, 20):
+    step = step_ms(350, launch_us=5, kernel_us=kernel_us)
+    busy = 350 * kernel_us / 1e3
+    print(f"{step:.2f} ms, of which the device computes {busy:.2f} ms")
 
 # %%
 viz.host_and_device_lanes(launch_us=5, kernel_us=2)
@@ -217,29 +207,20 @@ while.
 
 # %% tags=["nbval-check-output"]
 eight = count_decode_step(llm, batch_size=8)
-PER_REQUEST = (
-    "aten::index_select",
-    "aten::scaled_dot_product_attention",
-    "aten::copy_",
-)
+ATTENTION = "aten::scaled_dot_product_attention"
+GATHER, KEEP = "aten::index_select", "aten::copy_"  # before it and after it
 
 
-def without_attention(counted: CountOperations) -> int:
-    return sum(
-        count
-        for name, count in counted.kernels.items()
-        if name not in PER_REQUEST
+def all_but_attention(counted: CountOperations) -> int:
+    per_request = (ATTENTION, GATHER, KEEP)
+    return counted.kernels.total() - sum(
+        counted.kernels[k] for k in per_request
     )
 
 
-print(
-    "attention calls, batch 1 and 8:",
-    *(c.kernels["aten::scaled_dot_product_attention"] for c in (one, eight)),
-)
-print(
-    "all else as many as before:",
-    without_attention(one) == without_attention(eight),
-)
+print("attention calls at batch 1:", one.kernels[ATTENTION])
+print("attention calls at batch 8:", eight.kernels[ATTENTION])
+print("all else the same:", all_but_attention(one) == all_but_attention(eight))
 
 # %% [markdown]
 """

@@ -45,9 +45,8 @@ request = llm.submit(prompt, SamplingParams(max_tokens=5))
 print("prompt tokens:", request.req.input_ids)
 
 while (batch := llm.step()) is not None:
-    print(
-        f"{batch.phase:7}  input_ids={batch.input_ids.tolist()}  positions={batch.positions.tolist()}"
-    )
+    ids, positions = batch.input_ids.tolist(), batch.positions.tolist()
+    print(f"{batch.phase:7}  input_ids={ids}  positions={positions}")
 print("text:", repr(request.text))
 
 # %% [markdown]
@@ -95,17 +94,10 @@ The cache is paid for in memory. Per token, it holds a key and a value for each 
 """
 
 # %% tags=["nbval-check-output"]
-per_token = (
-    2
-    * config.num_hidden_layers
-    * config.num_key_value_heads
-    * config.head_dim
-    * 4
-)  # float32: 4 bytes
-print(
-    f"2 x {config.num_hidden_layers} layers x {config.num_key_value_heads} key heads x {config.head_dim} x 4 bytes"
-    f" = {per_token} bytes a token"
-)
+layers, heads = config.num_hidden_layers, config.num_key_value_heads
+per_token = 2 * layers * heads * config.head_dim * 4  # float32 has 4 bytes
+print(f"2 x {layers} layers x {heads} heads x {config.head_dim} x 4 bytes")
+print(f"is {per_token} bytes a token")
 print(f"a text of 2048 tokens: {2048 * per_token / 2**20:.0f} MiB")
 
 # %% [markdown]
@@ -123,14 +115,13 @@ request, column = which of its pages, entry = page number. Three requests, runni
 
 # %% tags=["nbval-check-output"]
 texts = [
-    "Once upon a time, in a village by the sea, there lived a girl who could talk to the gulls and",
+    "Once upon a time, in a village by the sea, there lived a girl "
+    "who could talk to the gulls and",
     "The price of a CUDA Graph is",
     "def fibonacci(n):\n    if n < 2:\n        return n\n    return",
 ]
-running = [
-    llm.submit(text, SamplingParams(max_tokens=30, ignore_eos=True))
-    for text in texts
-]
+thirty = SamplingParams(max_tokens=30, ignore_eos=True)
+running = [llm.submit(text, thirty) for text in texts]
 for _ in range(12):
     batch = llm.step()
 
@@ -140,7 +131,8 @@ for handle in running:
     req = handle.req
     pages = table.table[req.table_idx, : len(req.pages)].tolist()
     print(
-        f"request {req.uid - first} in row {req.table_idx}: {req.cached_len:2} tokens cached in pages {pages}"
+        f"request {req.uid - first} in row {req.table_idx}: "
+        f"{req.cached_len} tokens in pages {pages}"
     )
 
 # %%
@@ -164,9 +156,8 @@ for row, handle in enumerate(running):
     req = handle.req
     i = batch.positions[row].item()
     page, offset = req.pages[i // 16], i % 16
-    print(
-        f"token {i} -> page {page}, offset {offset}, slot {page * 16 + offset}; out_loc says {batch.out_loc[row]}"
-    )
+    slot, out_loc = page * 16 + offset, batch.out_loc[row].item()
+    print(f"token {i}: page {page}, offset {offset}: slot {slot} = {out_loc}")
 
 # %% [markdown]
 """
@@ -197,15 +188,9 @@ page, which nobody reads.
 
 # %% tags=["nbval-check-output"]
 dummy = engine.dummy_req
-print(
-    "pages handed out:",
-    llm.num_pages,
-    " pages in memory:",
-    engine.context.kv_cache.k_cache.shape[1],
-)
-print(
-    f"the dummy request: row {dummy.table_idx} of the table, page {dummy.pages[0]}, {dummy.device_len} token"
-)
+print("pages to hand out:", llm.num_pages)
+print("pages in memory:  ", engine.context.kv_cache.k_cache.shape[1])
+print(f"the dummy request: row {dummy.table_idx}, page {dummy.pages[0]}")
 
 # %% [markdown]
 """
@@ -216,15 +201,11 @@ Let the three requests run on, and add two more under way. The engine has room f
 """
 
 # %% tags=["nbval-check-output"]
-late = []
+fourteen = SamplingParams(max_tokens=14, ignore_eos=True)
 steps = []
 while True:
     if len(steps) in (3, 6):
-        late.append(
-            llm.submit(
-                "Water boils at", SamplingParams(max_tokens=14, ignore_eos=True)
-            )
-        )
+        llm.submit("Water boils at", fourteen)
     batch = llm.step()
     if batch is None:
         break
@@ -254,19 +235,9 @@ Request 0 above ran with two others, then three, then fewer. Its text has to be 
 """
 
 # %% tags=["nbval-check-output"]
-alone = [
-    llm.generate(text, SamplingParams(max_tokens=30, ignore_eos=True))[0][
-        "token_ids"
-    ]
-    for text in texts
-]
-print(
-    "same as alone:",
-    [
-        handle.token_ids == ids
-        for handle, ids in zip(running, alone, strict=True)
-    ],
-)
+for text, handle in zip(texts, running, strict=True):
+    (alone,) = llm.generate(text, thirty)
+    print("same as alone:", handle.token_ids == alone["token_ids"])
 print("pages in use now:", llm.num_pages - engine.allocator.num_free)
 
 # %% [markdown]
@@ -326,9 +297,8 @@ import warnings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    results = llm.generate(
-        [prompt, "", [1] * 1200], SamplingParams(max_tokens=4)
-    )
+    four = SamplingParams(max_tokens=4)
+    results = llm.generate([prompt, "", [1] * 1200], four)
 for result in results:
     print(result.get("error") or repr(result["text"]))
 
