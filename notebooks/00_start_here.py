@@ -70,7 +70,7 @@ print(f"{1e3 * statistics.median(steps):.1f} ms a step on {llm.device}")
 """
 ## Why this book exists
 
-On a CPU, nearly all of that time is spent computing. On a GPU it is not, and that is the subject of this book.
+On a CPU, most of that time is spent computing. On a GPU it need not be, and that is the subject of this book.
 
 A GPU computes one operation of this model in a few millionths of a second. But it does not start on its own: the
 **host** (the CPU, running Python) has to [**launch**](../book/glossary.md#launch) every operation, and a launch costs
@@ -85,8 +85,8 @@ for a model of 70 billion weights at batch 1, and 1.40 to 1.60 for one of 7 bill
 The price is that a recording is rigid. Every address it reads and writes is fixed. So before each replay, every input
 has to be copied to the place where the recording expects it, batches have to be padded to a size that was recorded,
 and **if you forget one copy, the text is wrong and nothing raises an error**. You can see that happen here, without a
-GPU. It takes one line: every token knows its place in the text (its *position*), and we "forget" to hand the positions
-over.
+GPU. It takes one line: every token knows its place in the text (its *position*), and we "forget" to hand the
+positions over.
 """
 
 # %% tags=["nbval-check-output"]
