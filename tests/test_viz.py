@@ -23,10 +23,13 @@ BENCHMARK = {
         {"threads": 2, "batch": 1, "onelaunch_ms": 1.0, "huggingface_ms": 2.0, "linear_floor_ms": 0.5},
     ],
 }
+BATCH = {"input_ids": [253, 48376, 260, 0], "positions": [5, 6, 4, 0], "seq_lens": [6, 7, 5, 1]}
 TABLE = [[3, 0, 9], [1, 9, 9], [9, 9, 9], [9, 9, 9]]  # the last row is the dummy's
 FIGURES = {
     "launch-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=2),
     "device-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=20),
+    "copied": lambda: viz.fixed_buffers(BATCH, BATCH, live=3),
+    "stale": lambda: viz.fixed_buffers(BATCH, {**BATCH, "positions": [0, 0, 0, 0]}, live=3),
     "counts": lambda: viz.kernel_counts({"norms": 61, "matrix products": 121}),
     "pages": lambda: viz.page_table(TABLE, seq_lens=[20, 7], rows=[0, 1], page_size=16, num_pages=6, dummy_page=9),
     "batches": lambda: viz.batch_timeline([("prefill", [0]), ("decode", [0]), ("prefill", [1]), ("decode", [0, 1])]),
@@ -195,3 +198,26 @@ def test_a_measurement_says_on_what_it_was_made() -> None:
 def test_an_unknown_measurement_names_those_there_are() -> None:
     with pytest.raises(ValueError, match=r"no measurement 'speed'; there is .*generate"):
         viz.measured("speed")
+
+
+def test_the_buffers_that_are_stale_are_named() -> None:
+    stale = viz.fixed_buffers(BATCH, {**BATCH, "positions": [5, 6, 9, 0]}, live=3)
+    assert stale.caption.startswith("positions was not copied")
+    assert "Arrows lead to the buffers of input_ids and seq_lens" in stale.alt
+    everything = {name: [value + 1 for value in values] for name, values in BATCH.items()}
+    assert "input_ids, positions and seq_lens were not copied" in viz.fixed_buffers(BATCH, everything, live=4).caption
+    assert "dummy" not in viz.fixed_buffers(BATCH, BATCH, live=4).svg
+
+
+@pytest.mark.parametrize(
+    ("buffers", "live", "said"),
+    [
+        ({"input_ids": [1]}, 1, "same names"),
+        ({**BATCH, "positions": [1]}, 3, "one value a row"),
+        (BATCH, 0, "1 to 4"),
+        (BATCH, 5, "1 to 4"),
+    ],
+)
+def test_buffers_that_do_not_fit_the_batch_are_refused(buffers: dict[str, list[int]], live: int, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        viz.fixed_buffers(BATCH, buffers, live)

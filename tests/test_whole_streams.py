@@ -21,6 +21,13 @@ def test_pieces_are_joined_as_they_are() -> None:
     assert [output.get("text") for output in shown] == ["Once upon\n\n  a time", "a warning\n", None]
 
 
+def test_a_progress_bar_leaves_its_last_state_or_nothing() -> None:
+    bar = [new_output("stream", name="stderr", text=text) for text in ("0%", "\r50%", "\r100%", "\ndone\n")]
+    assert [output.text for output in whole_streams.join_streams(bar)] == ["100%\ndone\n"]
+    cleared = [new_output("stream", name="stderr", text=text) for text in ("0%", "\r50%", "\r    \r")]
+    assert whole_streams.join_streams(cleared) == []
+
+
 def test_the_outputs_that_came_in_are_left_as_they_were() -> None:
     outputs = [new_output("stream", name="stdout", text=text) for text in ("a", "b")]
     whole_streams.join_streams(outputs)

@@ -1,11 +1,9 @@
-"""The cache holds what was written where it was written, and the dummy's page is nobody else's."""
+"""The cache holds what was written where it was written, and free rows name the dummy's page."""
 
 from __future__ import annotations
 
 import torch
 
-from onelaunch import LLM, SamplingParams
-from onelaunch.engine.core import Batch
 from onelaunch.engine.kvcache import KVCachePool, PageTable, pages_for
 
 
@@ -39,22 +37,3 @@ def test_a_released_row_names_the_dummy_page_again() -> None:
     table.release_row(row)
     assert table.table.tolist() == [[7, 7, 7]] * 3
     assert table.dummy_row == 2
-
-
-def test_the_dummy_request_can_fill_a_batch_and_changes_nothing() -> None:
-    """What a recorded batch size needs: rows beyond the live ones compute, write to their own page, leak nowhere."""
-    params = SamplingParams(max_tokens=6, ignore_eos=True)
-    with LLM("random:llama", device="cpu") as llm:
-        expected = llm.generate(["abc", "defgh"], params)
-        engine = llm.engine
-        forward = engine.forward
-
-        def padded(batch: Batch) -> torch.Tensor:
-            if batch.is_decode:
-                batch.padded_reqs = batch.reqs + [engine.dummy_req] * 2
-            return forward(batch)
-
-        engine.forward = padded  # type: ignore[method-assign]  # the runner that pads comes with graphs
-        assert llm.generate(["abc", "defgh"], params) == expected
-        cache = engine.context.kv_cache
-        assert cache.k_cache[:, cache.dummy_page].any()

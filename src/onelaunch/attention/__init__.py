@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from onelaunch.attention.base import AttentionBackend, AttentionMetadata
+from onelaunch.attention.gather import GatherBackend
 from onelaunch.attention.torch_backend import TorchBackend
 
-__all__ = ["BACKENDS", "AttentionBackend", "AttentionMetadata", "TorchBackend"]
+__all__ = ["BACKENDS", "AttentionBackend", "AttentionMetadata", "GatherBackend", "TorchBackend"]
 
-BACKENDS: dict[str, type[AttentionBackend]] = {"torch": TorchBackend}
+BACKENDS: dict[str, type[AttentionBackend]] = {"torch": TorchBackend, "gather": GatherBackend}

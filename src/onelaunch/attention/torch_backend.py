@@ -6,28 +6,22 @@ answer. Both rule out a CUDA Graph.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from onelaunch.attention.base import AttentionBackend, AttentionMetadata
+from onelaunch.attention.base import PagedBackend
 
 if TYPE_CHECKING:
     from onelaunch.engine.core import Batch
 
 
-class TorchBackend(AttentionBackend):
-    def prepare_metadata(self, batch: Batch) -> None:
-        table = self.context.page_table.table
-        rows = torch.tensor([req.table_idx for req in batch.padded_reqs], device=table.device)
-        seq_lens = torch.tensor([req.device_len for req in batch.padded_reqs], dtype=torch.int32, device=table.device)
-        last = None
-        if batch.is_prefill:
-            lengths = torch.tensor([req.extend_len for req in batch.reqs], device=table.device)
-            last = lengths.cumsum(0) - 1
-        batch.attn_metadata = AttentionMetadata(table.index_select(0, rows), seq_lens, last)
+class TorchBackend(PagedBackend):
+    capture_obstacle: ClassVar[str | None] = (
+        "it reads every sequence length on the host (`seq_lens.tolist()`), and its shapes depend on them"
+    )
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, layer_id: int, batch: Batch) -> Tensor:
         cache = self.context.kv_cache

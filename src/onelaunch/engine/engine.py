@@ -1,4 +1,4 @@
-"""The engine: turns a batch into device tensors, runs the model on it, and returns logits."""
+"""The engine: turns a batch into device tensors, runs the model on it or replays a graph, and returns logits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from onelaunch.attention import BACKENDS
+from onelaunch.engine.capture import GraphPlan
 from onelaunch.engine.core import Batch, Context, Req, SamplingParams
+from onelaunch.engine.graph import GraphRunner
 from onelaunch.engine.kvcache import KVCachePool, PageAllocator, PageTable, pages_for
 from onelaunch.models.config import ModelConfig
 
@@ -16,7 +18,8 @@ CPU_POOL_BYTES = 1 << 30
 class Engine:
     """A model with its KV cache, page table and attention backend on one device.
 
-    num_pages: pages of the cache (a page more is made for the dummy request).
+    num_pages: pages of the cache (a page more is made for the dummy request). graph_plan: the attention backend, and
+    the batch sizes whose decode step is recorded.
     """
 
     def __init__(
@@ -26,7 +29,7 @@ class Engine:
         *,
         device: torch.device,
         dtype: torch.dtype,
-        attention_backend: str,
+        graph_plan: GraphPlan,
         max_running_req: int,
         max_seq_len: int,
         num_pages: int,
@@ -45,7 +48,7 @@ class Engine:
         page_table = PageTable(max_running_req, pages_for(max_seq_len, page_size), kv_cache.dummy_page, device)
         self.allocator = PageAllocator(num_pages)
         self.context = Context(kv_cache, page_table)
-        self.context.attn_backend = BACKENDS[attention_backend](self.context)
+        self.context.attn_backend = BACKENDS[graph_plan.attention_backend](self.context)
         self.dummy_req = Req(
             uid=-1,
             input_ids=[0],
@@ -54,9 +57,18 @@ class Engine:
             table_idx=page_table.dummy_row,
             pages=[kv_cache.dummy_page],
         )
+        self.runner = GraphRunner(
+            graph_plan,
+            model=model,
+            context=self.context,
+            dummy_req=self.dummy_req,
+            vocab_size=config.vocab_size,
+            device=device,
+        )
 
     def prepare_batch(self, batch: Batch) -> None:
         """Put the step's inputs on the device: token ids, positions, cache slots, attention metadata."""
+        self.runner.pad_batch(batch)
         token_ids: list[int] = []
         positions: list[int] = []
         out_loc: list[int] = []
@@ -72,12 +84,19 @@ class Engine:
         self.context.attn_backend.prepare_metadata(batch)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Run one step. Returns logits ``[batch.size, vocab]`` float32, one row per request."""
+        """Run one step. Returns logits ``[batch.size, vocab]`` float32, good until the next step."""
         with torch.inference_mode():
             self.prepare_batch(batch)
+            if self.runner.can_use_cuda_graph(batch):
+                return self.runner.replay(batch)
+            self.runner.note_eager(batch)
             with self.context.forward_batch(batch):
                 logits = self.model(batch.input_ids, batch.positions, self.context)
             return logits[: batch.size]
+
+    def shutdown(self) -> None:
+        """Delete the graphs, before the memory that they point to goes."""
+        self.runner.destroy_cuda_graphs()
 
 
 def pages_that_fit(config: ModelConfig, page_size: int, dtype: torch.dtype, device: torch.device, most: int) -> int:

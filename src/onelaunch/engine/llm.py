@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import torch
 
-from onelaunch.attention import BACKENDS
+from onelaunch.engine.capture import GraphChoice, plan_graphs
 from onelaunch.engine.core import Batch, FinishReason, Req, SamplingParams
 from onelaunch.engine.engine import Engine, pages_that_fit, pick_device, pick_dtype
 from onelaunch.engine.handle import Handle, Piece
@@ -37,7 +37,13 @@ class LLM:
     model: ``"smollm2-135m"`` (fetched once), ``"random:llama"``, ``"random:qwen3"``, a local folder or a hub name.
     device: ``"cuda"`` or ``"cpu"``; a GPU where there is one if None.
     dtype: float32 on a CPU, bfloat16 on a GPU that has it, else float16, if None.
-    attention_backend: one of ``onelaunch.attention.BACKENDS``.
+    attention_backend: one of ``onelaunch.attention.BACKENDS``; "auto" takes "gather" where decode steps are recorded,
+    else "torch".
+    cuda_graph_bs: batch sizes whose decode step is recorded. cuda_graph_max_bs: the largest of them, if the rule of
+    ``onelaunch.padding.capture_sizes`` is to choose; 0 for none.
+    graph: "auto" records if sizes are given: real graphs on a GPU (not tried on one yet), "rerun" on a CPU. "rerun"
+    does all that an engine does around a graph, and runs the Python step again where it would replay. "off" runs every
+    step eagerly.
     max_running_req: requests that decode together at most; more of them wait.
     num_page_override: pages of the KV cache, 16 tokens each; chosen by memory if None.
     max_seq_len_override: longest prompt and answer together, in tokens.
@@ -51,15 +57,16 @@ class LLM:
         *,
         device: str | torch.device | None = None,
         dtype: torch.dtype | None = None,
-        attention_backend: str = "torch",
+        attention_backend: str = "auto",
+        cuda_graph_bs: Sequence[int] | None = None,
+        cuda_graph_max_bs: int | None = None,
+        graph: GraphChoice = "auto",
         max_running_req: int = 64,
         num_page_override: int | None = None,
         max_seq_len_override: int | None = None,
     ) -> None:
         self.device = pick_device(device)
         self.dtype = pick_dtype(self.device) if dtype is None else dtype
-        if attention_backend not in BACKENDS:
-            raise ValueError(f"attention_backend={attention_backend!r} is not known; there is {', '.join(BACKENDS)}.")
         for name, value in (
             ("max_running_req", max_running_req),
             ("num_page_override", num_page_override),
@@ -67,6 +74,14 @@ class LLM:
         ):
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1; found {value}.")
+        plan = plan_graphs(
+            graph,
+            self.device,
+            attention_backend=attention_backend,
+            cuda_graph_bs=cuda_graph_bs,
+            cuda_graph_max_bs=cuda_graph_max_bs,
+            max_running_req=max_running_req,
+        )
         loaded = load_model(model, device=self.device, dtype=self.dtype, max_seq_len=max_seq_len_override)
         self.name, self.config, self.tokenizer = loaded.name, loaded.config, loaded.tokenizer
         self.max_seq_len = max_seq_len_override or min(DEFAULT_SEQ_LEN, self.config.max_position_embeddings)
@@ -82,7 +97,7 @@ class LLM:
             self.config,
             device=self.device,
             dtype=self.dtype,
-            attention_backend=attention_backend,
+            graph_plan=plan,
             max_running_req=max_running_req,
             max_seq_len=self.max_seq_len,
             num_pages=self.num_pages,
@@ -204,6 +219,7 @@ class LLM:
             return
         self._drop(list(self._handles.values()))
         self._closed = True
+        self.engine.shutdown()
         del self.engine, self.scheduler
         if self.device.type == "cuda":
             torch.cuda.empty_cache()

@@ -5,9 +5,19 @@ A picture is a drawing with a sentence that says what it shows, readable on ligh
 
 from onelaunch.viz.bars import kernel_counts, time_bars
 from onelaunch.viz.batches import batch_timeline
+from onelaunch.viz.buffers import fixed_buffers
 from onelaunch.viz.figure import Figure
 from onelaunch.viz.lanes import host_and_device_lanes
 from onelaunch.viz.measured import measured
 from onelaunch.viz.pages import page_table
 
-__all__ = ["Figure", "batch_timeline", "host_and_device_lanes", "kernel_counts", "measured", "page_table", "time_bars"]
+__all__ = [
+    "Figure",
+    "batch_timeline",
+    "fixed_buffers",
+    "host_and_device_lanes",
+    "kernel_counts",
+    "measured",
+    "page_table",
+    "time_bars",
+]

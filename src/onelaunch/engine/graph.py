@@ -1,0 +1,181 @@
+"""Decode steps from graphs: record a few batch sizes at the start, pad each batch to one of them, replay.
+
+A graph is a recording with every address frozen in it. So the runner owns one set of buffers, records the step on
+them, and before each replay copies the batch in. What is not copied keeps the value of an earlier step, and nothing
+says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from onelaunch.engine.capture import Graph, GraphPlan, make_recorder
+from onelaunch.engine.core import Batch, Context, Req
+from onelaunch.padding import padded_size
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class GraphCaptureBuffer:
+    """The fixed inputs and the fixed output of every recorded step; a batch of n uses the first n rows."""
+
+    input_ids: Tensor  # [largest] int64
+    positions: Tensor  # [largest] int64
+    out_loc: Tensor  # [largest] int64
+    logits: Tensor  # [largest, vocab] float32
+
+    @classmethod
+    def init(cls, bs: int, vocab_size: int, device: torch.device, dummy_slot: int) -> GraphCaptureBuffer:
+        """Buffers for ``bs`` rows. Until a batch is copied in, each row is a dummy that writes to ``dummy_slot``."""
+        return cls(
+            input_ids=torch.zeros(bs, dtype=torch.int64, device=device),
+            positions=torch.zeros(bs, dtype=torch.int64, device=device),
+            out_loc=torch.full((bs,), dummy_slot, dtype=torch.int64, device=device),
+            logits=torch.full((bs, vocab_size), torch.nan, dtype=torch.float32, device=device),
+        )
+
+    def set_batch(self, batch: Batch) -> None:
+        """Make ``batch`` read its inputs from here, to be recorded."""
+        rows = slice(batch.padded_size)
+        batch.input_ids = self.input_ids[rows]
+        batch.positions = self.positions[rows]
+        batch.out_loc = self.out_loc[rows]
+
+    def copy_from(self, batch: Batch) -> None:
+        """Bring a new batch's inputs here, padded rows included, for the next replay."""
+        rows = slice(batch.padded_size)
+        self.input_ids[rows].copy_(batch.input_ids)
+        self.positions[rows].copy_(batch.positions)
+        self.out_loc[rows].copy_(batch.out_loc)
+
+
+@dataclass
+class GraphStats:
+    """What the runner did so far.
+
+    replays: decode steps that were replayed. padded_rows: dummy rows in them. eager_fallbacks: decode steps that ran
+    eagerly although graphs had been asked for. steps: how often a batch of one size was replayed at another,
+    ``{(size, padded_size): times}``.
+    """
+
+    replays: int = 0
+    padded_rows: int = 0
+    eager_fallbacks: int = 0
+    steps: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+
+class GraphRunner:
+    """Records a decode step for each size of ``graph_bs_list`` and replays the one that fits.
+
+    plan: which sizes, and what records them. dummy_req: fills the padded rows.
+    """
+
+    def __init__(
+        self,
+        plan: GraphPlan,
+        *,
+        model: nn.Module,
+        context: Context,
+        dummy_req: Req,
+        vocab_size: int,
+        device: torch.device,
+    ) -> None:
+        self.mode, self.obstacle = plan.mode, plan.obstacle
+        self.graph_bs_list = list(plan.sizes)
+        self.max_graph_bs = max(self.graph_bs_list, default=0)
+        self.graph_map: dict[int, Graph] = {}
+        self.stats = GraphStats()
+        self.model, self.context, self.dummy_req, self.device = model, context, dummy_req, device
+        if self.graph_bs_list:
+            dummy_slot = dummy_req.pages[0] * context.kv_cache.page_size
+            self.buffer = GraphCaptureBuffer.init(self.max_graph_bs, vocab_size, device, dummy_slot)
+            self._capture_graphs()
+
+    def can_use_cuda_graph(self, batch: Batch) -> bool:
+        """Whether ``batch`` is a decode step that a recorded size holds."""
+        return batch.is_decode and batch.size <= self.max_graph_bs
+
+    def pad_batch(self, batch: Batch) -> None:
+        """Fill ``batch`` up to a recorded size with dummies. Comes first: all inputs are made for the padded rows."""
+        size = padded_size(batch.size, self.graph_bs_list) if self.can_use_cuda_graph(batch) else None
+        dummies = 0 if size is None else size - batch.size
+        batch.padded_reqs = batch.reqs + [self.dummy_req] * dummies
+
+    def replay(self, batch: Batch) -> Tensor:
+        """Run a prepared decode step from its graph.
+
+        Returns logits ``[batch.size, vocab]`` float32, a view of a fixed buffer: the next replay overwrites them.
+        """
+        self.buffer.copy_from(batch)
+        self.context.attn_backend.prepare_for_replay(batch)
+        self.graph_map[batch.padded_size].replay()
+        self.stats.replays += 1
+        self.stats.padded_rows += batch.padded_size - batch.size
+        self.stats.steps[batch.size, batch.padded_size] += 1
+        return self.buffer.logits[: batch.size]
+
+    def note_eager(self, batch: Batch) -> None:
+        """Count a step that runs without a graph, if it is one that should have had one, and say so the first time."""
+        if not batch.is_decode or (self.obstacle is None and not self.graph_bs_list):
+            return
+        self.stats.eager_fallbacks += 1
+        if self.obstacle is None and self.stats.eager_fallbacks == 1:
+            warnings.warn(
+                f"a decode batch of {batch.size} runs eagerly: the largest recorded size is {self.max_graph_bs}. This "
+                "is the first such step; runner.stats.eager_fallbacks counts them from here on. A larger "
+                "cuda_graph_max_bs, or a smaller max_running_req, avoids them.",
+                stacklevel=2,
+            )
+
+    def destroy_cuda_graphs(self) -> None:
+        """Delete the graphs. The stats stay readable."""
+        if self.graph_map:
+            logger.info("graphs deleted; %s", self.stats)
+        for graph in self.graph_map.values():
+            graph.reset()
+        self.graph_map.clear()
+        self.graph_bs_list, self.max_graph_bs = [], 0
+
+    def _capture_graphs(self) -> None:
+        from tqdm import tqdm  # only where something is recorded
+
+        backend, recorder = self.context.attn_backend, make_recorder(self.mode)
+        backend.init_capture_graph(self.graph_bs_list)
+        start, free = time.perf_counter(), free_memory(self.device)
+        pool = None
+        # Largest first: the smaller ones fit into the memory that it took.
+        for bs in (progress := tqdm(self.graph_bs_list[::-1], unit="size", leave=False)):
+            progress.set_description(f"recording batch size {bs}")
+            batch = Batch([self.dummy_req] * bs, "decode")
+            backend.prepare_for_capture(batch)
+            self.buffer.set_batch(batch)
+
+            def step(batch: Batch = batch) -> None:
+                with torch.inference_mode(), self.context.forward_batch(batch):
+                    logits = self.model(batch.input_ids, batch.positions, self.context)
+                    self.buffer.logits[: batch.size].copy_(logits)
+
+            recorder.warm_up(step)
+            graph = recorder.record(step, pool)
+            pool = graph.pool() if pool is None else pool
+            self.graph_map[bs] = graph
+        logger.info(
+            "recorded %s as %s in %.2f s; %.1f MiB of device memory",
+            self.graph_bs_list,
+            self.mode,
+            time.perf_counter() - start,
+            (free - free_memory(self.device)) / 2**20,
+        )
+
+
+def free_memory(device: torch.device) -> int:
+    """Free bytes of a GPU; 0 on a CPU, where nobody counts them."""
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0
