@@ -80,7 +80,7 @@ print("same text as without graphs:", answers == expected)
 This is all of it. The runner's own code is as short, in `src/onelaunch/engine/graph.py`:
 
 ```python
-runner.pad_batch(batch)               # 3 requests -> 4 rows, the fourth is the dummy
+runner.pad_batch(batch)               # 3 requests -> 4 rows, one a dummy
 engine.prepare_batch(batch)           # this step's values, as new tensors
 buffer.copy_from(batch)               # ids, positions, slots -> fixed buffers
 backend.prepare_for_replay(batch)     # page-table rows, lengths -> fixed buffers
@@ -179,8 +179,7 @@ for right, broken in zip(expected, wrong, strict=True):
 # %% [markdown]
 """
 A dot is a token that is right. The first one is, since the prefill does not use the graph. From the second on the
-texts part. Nothing was raised, nothing was logged, and the shapes were all correct. On a GPU it looks exactly like
-this.
+texts part. Nothing was raised, nothing was logged, and the shapes were all correct. On a GPU it is just as quiet.
 
 Here is one such step, as the graph sees it:
 """
@@ -193,8 +192,8 @@ figure
 
 # %% [markdown]
 """
-Public reports of this kind: rope slots that stayed stale when an input was left out (NVIDIA/TensorRT-LLM#18207), an
-attribute that the graph never saw updated (pytorch/pytorch#114844).
+Public reports of it: rope slots that stayed stale when an input was left out (NVIDIA/TensorRT-LLM#18207), an
+attribute that the graph never saw updated (pytorch/pytorch#114844; [both](../book/references.md)).
 
 ## A batch that is too large
 
