@@ -1,4 +1,4 @@
-"""The graph API of ``torch.cuda`` on whatever machine this is: the real one where there is a GPU, the emulator where not."""
+"""The graph API of ``torch.cuda`` on whatever machine this is: real where there is a GPU, emulated where not."""
 
 from __future__ import annotations
 

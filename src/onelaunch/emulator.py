@@ -52,7 +52,7 @@ def is_current_stream_capturing() -> bool:
 
 
 class CUDAGraph:
-    """A recorded graph. keep_graph: make what replays it at ``instantiate`` or the first replay, not as the capture ends."""
+    """A recorded graph. keep_graph: make what replays it at ``instantiate`` or the first replay, not at once."""
 
     def __init__(self, keep_graph: bool = False) -> None:
         self.keep_graph = keep_graph
@@ -146,7 +146,7 @@ class CUDAGraph:
 
 
 class graph:
-    """``with graph(g): out = step()`` records ``step`` into ``g``. Nothing it writes is seen outside until ``g.replay()``."""
+    """``with graph(g): out = step()`` records ``step`` into ``g``. Nothing is written until ``g.replay()``."""
 
     default_capture_stream: ClassVar[Stream | None] = None
 

@@ -1,4 +1,4 @@
-"""Streams and events of the emulated ``torch.cuda``. Work runs at once; what is kept is who waits for whom in a capture."""
+"""Streams and events of the emulated ``torch.cuda``. Work runs at once; kept is who waits for whom in a capture."""
 
 from __future__ import annotations
 

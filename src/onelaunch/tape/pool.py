@@ -1,8 +1,9 @@
 """A graph's private memory, handed out and taken back like the caching allocator of ``torch.cuda``.
 
-Memory comes in segments that never merge: 2 MB for requests up to 1 MB, 20 MB up to 10 MB, above that as many times 2 MB
-as needed. A block is free again as soon as the last tensor on it is gone, and the next request takes it. That is why a
-recorded address can serve several tensors of one step, and why graphs that share a pool overwrite each other's results.
+Memory comes in segments that never merge: 2 MB for requests up to 1 MB, 20 MB up to 10 MB, above that as many times
+2 MB as needed. A block is free again as soon as the last tensor on it is gone, and the next request takes it. That is
+why a recorded address can serve several tensors of one step, and why graphs that share a pool overwrite each other's
+results.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ class Pool:
 
 
 class PoolHandle(tuple[int, int]):
-    """What ``graph_pool_handle()`` and ``CUDAGraph.pool()`` return: a pair of numbers, as torch's. Pass it on as ``pool=``.
+    """What ``graph_pool_handle()`` and ``CUDAGraph.pool()`` return: a pair of numbers, as torch's, for ``pool=``.
 
     Beyond torch's it tells the sizes of its pool.
     """

@@ -1,8 +1,8 @@
 """Listens while a step runs, and writes down every kernel: operation, addresses, frozen numbers, line of your code.
 
-Two ears are needed. A ``TorchDispatchMode`` hears every ATen operation. A ``TorchFunctionMode`` hears the calls from the
-host that on a CPU never become one, such as ``.tolist()``. A view is no kernel: it computes nothing, so all that is kept
-of it is its geometry, in the kernels that use it.
+Two ears are needed. A ``TorchDispatchMode`` hears every ATen operation. A ``TorchFunctionMode`` hears the calls from
+the host that on a CPU never become one, such as ``.tolist()``. A view is no kernel: it computes nothing, so all that is
+kept of it is its geometry, in the kernels that use it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from onelaunch.tape.undo import Journal
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
+_OPAQUE: torch.layout = getattr(torch, "_mkldnn")  # noqa: B009 - oneDNN's own layout; the stubs leave it out
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 _ALLOCATIONS = frozenset(
     f"aten::{name}"
@@ -57,7 +58,7 @@ class Recorder:
         self._opaque: dict[int, Buffer] = {}  # by identity; the buffer keeps the tensor alive
         self._parameters: set[int] = set()  # storages
         self._journal = Journal()
-        self._generators = {g._cdata: g for g in (torch.default_generator, *generators)}
+        self._generators = {key_of(g): g for g in (torch.default_generator, *generators)}
         self._states: dict[int, Tensor] = {}
         self._ears = (_Functions(self), _Operations(self))
 
@@ -189,7 +190,7 @@ class Recorder:
             tensor.dtype,
             tuple(tensor.size()),
             tensor.stride(),
-            tensor.storage_offset(),
+            int(tensor.storage_offset()),
             tensor.is_conj(),
             tensor.is_neg(),
         )
@@ -261,17 +262,22 @@ class Recorder:
 
     def _check_tensors(self, op: OpOverload, tensors: list[Tensor]) -> None:
         for tensor in tensors:
-            if tensor.layout is not torch.strided and tensor.layout is not torch._mkldnn:
+            if tensor.layout is not torch.strided and tensor.layout is not _OPAQUE:
                 self.refuse(CaptureError("not-emulated", op.name(), tensor, f"its layout is {tensor.layout}"))
 
     def _check_generators(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         used = [leaf for leaf in leaves((args, list(kwargs.values()))) if isinstance(leaf, torch.Generator)]
         for generator in used or [torch.default_generator]:
-            key = generator._cdata
+            key = key_of(generator)
             if key not in self._generators:
                 raise CaptureError("unregistered-rng", op.name())
             if key not in self._states:
                 self._states[key] = self._generators[key].get_state()
+
+
+def key_of(generator: torch.Generator) -> int:
+    """Identity of a generator: the objects that arrive with an operation are only wrappers."""
+    return int(generator._cdata)  # type: ignore[attr-defined]  # missing in the stubs
 
 
 def hide(buffer: Buffer, block: Block) -> None:

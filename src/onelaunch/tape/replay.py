@@ -83,7 +83,7 @@ def _run_and_copy(op: Callable[..., Any], args: Any, kwargs: dict[str, Any], out
 
 
 def narrowed(tensor: Tensor, like: Tensor) -> Tensor:
-    """``tensor`` without the repetitions that ``like`` has in its strides: memory that appears twice is written once."""
+    """``tensor`` without the repetitions that ``like`` has in its strides: each place is written once."""
     for dim, (size, stride) in enumerate(zip(like.size(), like.stride(), strict=True)):
         if stride == 0 and size > 1:
             tensor = tensor.narrow(dim, 0, 1)
@@ -91,6 +91,7 @@ def narrowed(tensor: Tensor, like: Tensor) -> Tensor:
 
 
 def writable(output: Tensor) -> Tensor:
+    """``output`` with each place in memory once."""
     return narrowed(output, output)
 
 

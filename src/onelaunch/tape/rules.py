@@ -43,8 +43,8 @@ RULES = {
         Rule(
             "host-sync",
             NOT_PERMITTED,
-            "reading device memory from the host makes it wait for the device, and during a capture nothing runs that it "
-            "could wait for",
+            "reading device memory from the host makes it wait for the device, and during a capture nothing runs that "
+            "it could wait for",
             "Keep the value on the device (torch.where, masks, index_select), or read it before the capture.",
         ),
         Rule(
@@ -56,16 +56,16 @@ RULES = {
         Rule(
             "host-data",
             HOST_COPY,
-            "the numbers are copied from host memory once, at capture; a replay would not see new ones, and the copy from "
-            "ordinary memory makes the host wait",
+            "the numbers are copied from host memory once, at capture; a replay would not see new ones, and the copy "
+            "from ordinary memory makes the host wait",
             "Make the tensor before the capture and fill it with copy_() before each replay.",
         ),
         Rule(
             "dynamic-shape",
             NOT_PERMITTED,
-            "the size of the result depends on the data, so the host must read it before it can go on, and a graph's sizes "
-            "are fixed",
-            "Use a fixed size with a mask: torch.where, masked_fill, topk, or the three-argument torch.where for x[mask].",
+            "the size of the result depends on the data, so the host must read it before it can go on, and a graph's "
+            "sizes are fixed",
+            "Use a fixed size with a mask: torch.where, masked_fill, topk, or torch.where(mask, x, other) for x[mask].",
         ),
         Rule(
             "library-sync",
@@ -182,9 +182,9 @@ def check_operator(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
         raise CaptureError("dynamic-shape", "repeat_interleave() by a tensor", subject)
     if name in ("aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"):
         for index in args[1]:
-            if index is not None and index.dtype in (torch.bool, torch.uint8):
-                if name == "aten::index" or args[2].numel() != 1:
-                    raise CaptureError("dynamic-shape", "indexing with a boolean mask", index)
+            mask = index is not None and index.dtype in (torch.bool, torch.uint8)
+            if mask and (name == "aten::index" or args[2].numel() != 1):
+                raise CaptureError("dynamic-shape", "indexing with a boolean mask", index)
     if name in ("aten::lift_fresh", "aten::lift_fresh_copy") and args[0].dim() > 0:
         raise CaptureError("host-data", "a tensor from host data", args[0])
 

@@ -103,8 +103,9 @@ def alias(storage: torch.UntypedStorage, dtype: torch.dtype, offset: int, ref: T
 class Kernel:
     """One recorded operation.
 
-    args, kwargs: as PyTorch was called, with a ``TensorRef`` for each tensor. outputs: one entry for each tensor that the
-    operator returns, None where that is empty or only another view of an argument. reads, writes: the places it reads and writes. stream: number of the stream.
+    args, kwargs: as PyTorch was called, with a ``TensorRef`` for each tensor. outputs: one entry for each tensor that
+    the operator returns, None where that is empty or only another view of an argument. reads, writes: the places it
+    reads and writes. stream: number of the stream.
     """
 
     index: int

@@ -1,8 +1,8 @@
 """Takes back what a capture wrote to memory outside of its pool.
 
-A GPU runs nothing while it captures. A CPU has to run the step to learn its shapes, so whatever the step writes to memory
-that others can see is saved first and put back afterwards. Of a write to chosen rows of a large cache only those rows
-are saved.
+A GPU runs nothing while it captures. A CPU has to run the step to learn its shapes, so whatever the step writes to
+memory that others can see is saved first and put back afterwards. Of a write to chosen rows of a large cache only those
+rows are saved.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Journal:
 
     def save_whole(self, memory: Tensor) -> None:
         """Save all of ``memory``."""
-        key = (memory.data_ptr(), memory.storage_offset(), memory.size(), memory.stride(), memory.dtype)
+        key = (memory.data_ptr(), int(memory.storage_offset()), memory.size(), memory.stride(), memory.dtype)
         if key not in self._whole:
             self._whole.add(key)
             saved = memory.clone()
