@@ -1,0 +1,24 @@
+"""The tape: a CUDA Graph as data, recorded and replayed on a CPU. It knows PyTorch and nothing of language models."""
+
+from __future__ import annotations
+
+from onelaunch.tape.pool import Pool, PoolHandle
+from onelaunch.tape.recorder import Recorder
+from onelaunch.tape.replay import PythonExecutor
+from onelaunch.tape.rules import RULES, CaptureError, Rule
+from onelaunch.tape.tape import Buffer, Frozen, Kernel, Tape, TensorRef
+
+__all__ = [
+    "RULES",
+    "Buffer",
+    "CaptureError",
+    "Frozen",
+    "Kernel",
+    "Pool",
+    "PoolHandle",
+    "PythonExecutor",
+    "Recorder",
+    "Rule",
+    "Tape",
+    "TensorRef",
+]

@@ -1,0 +1,227 @@
+"""What a capture refuses: one table of operations with CUDA's own error text, the reason, and what to write instead.
+
+A refusal is a ``CaptureError``. It names the tensor and your line, because the text that CUDA gives does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from onelaunch.tape.source import Source, name_of, user_line
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+NOT_PERMITTED = "CUDA error: operation not permitted when stream is capturing"
+INVALIDATED = "CUDA error: operation failed due to a previous error during capture"
+UNJOINED = "CUDA error: capturing stream has unjoined work"
+HOST_COPY = (
+    "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned. "
+    "Please use tensor.pin_memory() or allocate the tensor with pin_memory=True."
+)
+GENERATOR = "Attempt to increase offset for a CUDA generator not in capture mode."
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A reason to refuse. cuda_error: the text that a GPU gives, or None where it is this emulator that cannot."""
+
+    name: str
+    cuda_error: str | None
+    why: str
+    fix: str
+
+
+RULES = {
+    rule.name: rule
+    for rule in (
+        Rule(
+            "host-sync",
+            NOT_PERMITTED,
+            "reading device memory from the host makes it wait for the device, and during a capture nothing runs that "
+            "it could wait for",
+            "Keep the value on the device (torch.where, masks, index_select), or read it before the capture.",
+        ),
+        Rule(
+            "host-copy",
+            HOST_COPY,
+            "a copy to ordinary host memory makes the host wait for the device",
+            "Copy after the replay, from the graph's output.",
+        ),
+        Rule(
+            "host-data",
+            HOST_COPY,
+            "the numbers are copied from host memory once, at capture; a replay would not see new ones, and the copy "
+            "from ordinary memory makes the host wait",
+            "Make the tensor before the capture and fill it with copy_() before each replay.",
+        ),
+        Rule(
+            "dynamic-shape",
+            NOT_PERMITTED,
+            "the size of the result depends on the data, so the host must read it before it can go on, and a graph's "
+            "sizes are fixed",
+            "Use a fixed size with a mask: torch.where, masked_fill, topk, or torch.where(mask, x, other) for x[mask].",
+        ),
+        Rule(
+            "library-sync",
+            NOT_PERMITTED,
+            "on a GPU this operation reads an error flag or a result back to the host while it runs",
+            "Compute it outside of the graph, or use a variant without the check (such as torch.linalg.inv_ex).",
+        ),
+        Rule(
+            "unregistered-rng",
+            GENERATOR,
+            "a graph advances only the generators it knows of; any other would give the same numbers at each replay",
+            "Call graph.register_generator_state(generator) before the capture.",
+        ),
+        Rule(
+            "unjoined-stream",
+            UNJOINED,
+            "the capture ended before work on another stream was joined back to the stream it began on",
+            "Call capture_stream.wait_stream(side_stream) before the capture ends.",
+        ),
+        Rule(
+            "synchronize",
+            NOT_PERMITTED,
+            "the host cannot wait for work that is being recorded and not run",
+            "Synchronize before the capture or after the replay.",
+        ),
+        Rule(
+            "isolation",
+            "CUDA error: dependency created on uncaptured work in another stream",
+            "a captured stream cannot wait for work that is not part of the capture",
+            "Wait before the capture, or let the other stream wait for the capturing one first.",
+        ),
+        Rule(
+            "nested-capture",
+            NOT_PERMITTED,
+            "a capture is under way already, and only one can be",
+            "End the first capture before you begin another.",
+        ),
+        Rule(
+            "invalidated",
+            INVALIDATED,
+            "an operation was refused earlier in this capture, which ends it",
+            "Mend the first error; whatever was recorded is lost.",
+        ),
+        Rule(
+            "not-emulated",
+            None,
+            "a GPU may be able to capture this, the emulator is not",
+            "Keep it out of the captured step when you work on the emulator.",
+        ),
+    )
+}
+
+
+class CaptureError(RuntimeError):
+    """A capture was refused.
+
+    rule: name of the rule. call: what was called. tensor: the tensor it concerns, with its name in your code where it
+    could be found. where: your line. cuda_error: the text that torch.cuda would give. why, fix: the reason, the remedy.
+    """
+
+    def __init__(self, rule: str, call: str, tensor: Tensor | None = None, detail: str = "") -> None:
+        entry = RULES[rule]
+        self.rule, self.call, self.tensor = rule, call, tensor
+        self.name: str | None = name_of(tensor) if tensor is not None else None
+        self.where: Source = user_line()
+        self.cuda_error, self.why, self.fix = entry.cuda_error, entry.why, entry.fix
+        subject = ""
+        if tensor is not None:
+            shape = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+            subject = f" on '{self.name}' ({shape})" if self.name else f" on a tensor {shape}"
+        text = (
+            f"capture refused {call}{subject} at {self.where}: {self.why}{detail and ' (' + detail + ')'}. {self.fix}"
+        )
+        if self.cuda_error is not None:
+            text += f"\nOn a GPU the error reads: {self.cuda_error}"
+        super().__init__(text)
+
+
+_OPERATORS: dict[str, tuple[str, ...]] = {
+    "host-sync": ("_local_scalar_dense", "is_nonzero", "equal", "allclose", "_linalg_check_errors"),
+    "dynamic-shape": (
+        "nonzero",
+        "argwhere",
+        "masked_select",
+        "unique_dim",
+        "_unique",
+        "_unique2",
+        "unique_consecutive",
+        "unique_dim_consecutive",
+        "bincount",
+    ),
+    "library-sync": (
+        "_linalg_svd",
+        "_linalg_eigh",
+        "_linalg_eigvals",
+        "linalg_eig",
+        "linalg_eigvals",
+        "linalg_lstsq",
+        "linalg_matrix_exp",
+        "histc",
+    ),
+}
+_RULE_OF_OPERATOR = {f"aten::{name}": rule for rule, names in _OPERATORS.items() for name in names}
+
+
+def check_operator(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise CaptureError if a capture refuses this ATen operation with these arguments."""
+    name = op._schema.name
+    rule = _RULE_OF_OPERATOR.get(name)
+    subject = next((arg for arg in args if isinstance(arg, Tensor)), None)
+    if rule is not None:
+        raise CaptureError(rule, _spoken(name), subject)
+    if name == "aten::repeat_interleave" and op._overloadname == "Tensor" and kwargs.get("output_size") is None:
+        raise CaptureError("dynamic-shape", "repeat_interleave() by a tensor", subject)
+    if name in ("aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"):
+        for index in args[1]:
+            mask = index is not None and index.dtype in (torch.bool, torch.uint8)
+            if mask and (name == "aten::index" or args[2].numel() != 1):
+                raise CaptureError("dynamic-shape", "indexing with a boolean mask", index)
+    if name in ("aten::lift_fresh", "aten::lift_fresh_copy") and args[0].dim() > 0:
+        raise CaptureError("host-data", "a tensor from host data", args[0])
+
+
+def _spoken(name: str) -> str:
+    if name == "aten::_local_scalar_dense":
+        return ".item()"
+    return name.removeprefix("aten::").strip("_") + "()"
+
+
+_METHODS: dict[Callable[..., Any], tuple[str, str]] = {
+    Tensor.item: ("host-sync", ".item()"),
+    Tensor.tolist: ("host-sync", ".tolist()"),
+    Tensor.__bool__: ("host-sync", "bool()"),
+    Tensor.__int__: ("host-sync", "int()"),
+    Tensor.__float__: ("host-sync", "float()"),
+    Tensor.__index__: ("host-sync", "use as an index"),
+    Tensor.__repr__: ("host-sync", "printing"),
+    Tensor.__contains__: ("host-sync", "`in`"),
+    Tensor.cpu: ("host-copy", ".cpu()"),
+    Tensor.numpy: ("host-copy", ".numpy()"),
+    Tensor.__array__: ("host-copy", "conversion to numpy"),
+}
+
+
+def check_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise CaptureError if a capture refuses this host-side call. Some never become an ATen operation on a CPU."""
+    try:
+        found = _METHODS.get(function)
+    except TypeError:  # not hashable
+        return
+    subject = args[0] if args and isinstance(args[0], Tensor) else None
+    if found is not None:
+        raise CaptureError(*found, subject)
+    if function is Tensor.to and (kwargs.get("device") == "cpu" or args[1:2] == ("cpu",)):
+        raise CaptureError("host-copy", ".to('cpu')", subject)
+    if function is torch.tensor or function is torch.as_tensor or function is torch.asarray:
+        data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+        if not isinstance(data, (Tensor, bool, int, float, complex)):
+            raise CaptureError("host-data", f"torch.{function.__name__}(host data)")

@@ -1,0 +1,232 @@
+"""A recorded graph as data: the kernels in order, and the memory they read and write.
+
+A ``Tape`` is what a CUDA Graph holds. Its kernels have no Python objects of your model in them: an argument is either a
+number that was frozen when the graph was recorded, or a place in memory (``TensorRef``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from onelaunch.tape.pool import Block, Pool
+from onelaunch.tape.source import Source
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+Kind = Literal["input", "weight", "state", "constant", "intermediate", "output"]
+KINDS: tuple[Kind, ...] = ("input", "weight", "state", "constant", "intermediate", "output")
+
+
+@dataclass(frozen=True)
+class TensorRef:
+    """A tensor argument as a kernel knows it: which buffer, and the geometry of the view into it.
+
+    offset and stride count elements, as PyTorch's do. A view is nothing but another geometry of the same buffer.
+    """
+
+    buffer: int
+    dtype: torch.dtype
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    conj: bool = False
+    neg: bool = False
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First byte and one past the last, relative to the buffer's address. Empty tensors span nothing."""
+        start = self.offset * self.dtype.itemsize
+        if 0 in self.size:
+            return start, start
+        last = self.offset + sum((n - 1) * step for n, step in zip(self.size, self.stride, strict=True))
+        return start, (last + 1) * self.dtype.itemsize
+
+
+@dataclass(eq=False)
+class Buffer:
+    """A piece of memory that the graph touches.
+
+    kind: ``input`` (made outside, only read), ``weight`` (a parameter), ``state`` (made outside and written),
+    ``constant`` (a number that the host wrote down during capture), ``intermediate`` and ``output`` (in the graph's
+    pool; an output still had an owner when the capture ended).
+    address, nbytes: where it is. first_use, last_use: numbers of kernels. freed: the kernel before which its last owner
+    let go, so that its memory could be used again; None where the capture ended first.
+    """
+
+    index: int
+    kind: Kind
+    address: int
+    nbytes: int
+    dtype: torch.dtype
+    size: tuple[int, ...]
+    storage: torch.UntypedStorage | None = field(repr=False)
+    base: int = 0  # bytes from the start of the storage to the address
+    first_use: int | None = None
+    last_use: int | None = None
+    freed: int | None = None
+    opaque: Tensor | None = field(default=None, repr=False)  # memory in a library's own layout, without an address
+
+    @property
+    def outside(self) -> bool:
+        """Whether the memory was there before the capture."""
+        return self.kind in ("input", "weight", "state", "constant")
+
+    def tensor(self, ref: TensorRef) -> Tensor:
+        """A tensor over this memory with the geometry of ``ref``. It has no history and takes part in no autograd."""
+        if self.opaque is not None:
+            return self.opaque
+        if self.storage is None or 0 in ref.size:
+            return torch.empty_strided(ref.size, ref.stride, dtype=ref.dtype)
+        return alias(self.storage, ref.dtype, self.base // ref.dtype.itemsize + ref.offset, ref)
+
+
+def alias(storage: torch.UntypedStorage, dtype: torch.dtype, offset: int, ref: TensorRef) -> Tensor:
+    """A plain tensor over ``storage``, whatever mode the caller is in: tensors born in inference mode cannot be written
+    outside of it, and a graph may be replayed anywhere."""
+    with torch.inference_mode(False), torch.no_grad():
+        out = torch.empty(0, dtype=dtype).set_(storage, offset, ref.size, ref.stride)
+    if ref.conj:
+        torch._C._set_conj(out, True)
+    if ref.neg:
+        torch._C._set_neg(out, True)
+    return out
+
+
+@dataclass(eq=False)
+class Kernel:
+    """One recorded operation.
+
+    args, kwargs: as PyTorch was called, with a ``TensorRef`` for each tensor. outputs: one entry for each tensor that
+    the operator returns, None where that is empty or only another view of an argument. reads, writes: the places it
+    reads and writes. stream: number of the stream.
+    """
+
+    index: int
+    op: OpOverload
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: tuple[TensorRef | None, ...]
+    reads: tuple[TensorRef, ...]
+    writes: tuple[TensorRef, ...]
+    where: Source
+    stream: int = 0
+
+    @property
+    def name(self) -> str:
+        """Such as ``aten::add.Tensor``."""
+        return str(self.op.name())
+
+    def frozen(self) -> Iterator[tuple[str, Any]]:
+        """Name and value of each argument that is a plain value: all replays use what it was at capture."""
+        names = [argument.name for argument in self.op._schema.arguments]
+        for name, value in [*zip(names, self.args, strict=False), *self.kwargs.items()]:
+            if any(isinstance(leaf, (bool, int, float, complex, str)) for leaf in leaves(value)):
+                yield name, value
+
+
+class Frozen(NamedTuple):
+    """A plain value that a kernel was recorded with."""
+
+    kernel: int
+    op: str
+    name: str
+    value: Any
+    where: Source
+
+
+@dataclass(eq=False)
+class Tape:
+    """Kernels in the order they were recorded, the buffers they touch, and the pool their results live in."""
+
+    kernels: list[Kernel]
+    buffers: list[Buffer]
+    pool: Pool
+    hidden: list[Block] = field(default_factory=list, repr=False)
+
+    def reveal(self) -> None:
+        """Note that a replay is making the outputs, which hold garbage until then."""
+        while self.hidden:
+            self.hidden.pop().hidden = None
+
+    def tensor(self, ref: TensorRef) -> Tensor:
+        """The memory behind ``ref``, as it is now."""
+        return self.buffers[ref.buffer].tensor(ref)
+
+    def frozen(self) -> list[Frozen]:
+        """Every plain value that was frozen, kernel by kernel."""
+        return [Frozen(k.index, k.name, name, value, k.where) for k in self.kernels for name, value in k.frozen()]
+
+    def dag(self) -> list[tuple[int, ...]]:
+        """For each kernel the earlier kernels that it must come after, because of memory that one of the two writes.
+
+        Memory counts by address, so a buffer that reuses another's place comes after it. A strided view counts as all
+        bytes between its first and its last. Dependencies that others imply may be left out.
+        """
+        history: dict[int, list[tuple[int, int, int, bool]]] = {}  # by storage: start, end, kernel, writes
+        result = []
+        for kernel in self.kernels:
+            before: set[int] = set()
+            accesses = [(ref, False) for ref in kernel.reads] + [(ref, True) for ref in kernel.writes]
+            placed = [(*self._place(ref), writes) for ref, writes in accesses]
+            for key, start, end, writes in placed:
+                for begin, stop, other, wrote in history.get(key, ()):
+                    if begin < end and start < stop and (writes or wrote):
+                        before.add(other)
+            for key, start, end, writes in placed:
+                past = history.setdefault(key, [])
+                if writes:  # whoever touches these bytes later comes after this kernel, and so after those
+                    past[:] = [entry for entry in past if entry[0] < start or entry[1] > end]
+                past.append((start, end, kernel.index, writes))
+            result.append(tuple(sorted(before)))
+        return result
+
+    def _place(self, ref: TensorRef) -> tuple[int, int, int]:
+        buffer = self.buffers[ref.buffer]
+        start, end = ref.span
+        if buffer.storage is None:
+            return -buffer.index - 1, 0, 1
+        return buffer.storage.data_ptr(), buffer.base + start, buffer.base + end
+
+    def summary(self) -> str:
+        """A few lines: how many kernels of which kind, what memory, what was frozen."""
+        counts = Counter(kernel.name for kernel in self.kernels)
+        lines = [f"{len(self.kernels)} kernels of {len(counts)} kinds"]
+        lines += [
+            f"  {count:5d}  {name}" for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        ]
+        lines.append(f"{len(self.buffers)} buffers")
+        for kind in KINDS:
+            sizes = [buffer.nbytes for buffer in self.buffers if buffer.kind == kind]
+            if sizes:
+                lines.append(f"  {len(sizes):5d}  {kind}, {sum(sizes):,} bytes")
+        lines.append(f"pool: {self.pool.peak_bytes:,} bytes at the peak, {self.pool.naive_bytes:,} without reuse")
+        lines.append(f"{len(self.frozen())} frozen values")
+        return "\n".join(lines)
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """The items of nested lists and tuples, which is all the nesting that an operator's arguments have."""
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield value
+
+
+def replace(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """``value`` with ``change`` applied to every item of type ``kind`` in its nested lists and tuples."""
+    if isinstance(value, kind):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        items = [replace(item, kind, change) for item in value]
+        if isinstance(value, list):
+            return items
+        return tuple(items) if type(value) is tuple else type(value)(items)
+    return value
