@@ -1,7 +1,7 @@
-"""How a decode step becomes a graph: one recorder for a GPU, and one that stands in for it where there is none.
+"""How a decode step becomes a graph: one recorder for a GPU and for the tape that stands in for one, one for a rerun.
 
-``graph=`` picks it. ``"rerun"`` is the simplest emulation there is: it records nothing and runs the Python step again,
-on the capture-time batch and its fixed buffers.
+``graph=`` picks it. ``"tape"`` records kernels on a CPU as a GPU would, and refuses what a GPU refuses. ``"rerun"`` is
+the simplest emulation there is: it records nothing and runs the Python step again, on the capture-time batch.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Literal, Protocol
 
 import torch
@@ -17,9 +18,9 @@ from onelaunch.attention import BACKENDS
 from onelaunch.padding import capture_sizes, default_ceiling
 
 Step = Callable[[], None]
-GraphChoice = Literal["auto", "rerun", "off"]
-GraphMode = Literal["cuda", "rerun", "off"]
-CHOICES: tuple[GraphChoice, ...] = ("auto", "rerun", "off")
+GraphChoice = Literal["auto", "tape", "rerun", "off"]
+GraphMode = Literal["cuda", "tape", "rerun", "off"]
+CHOICES: tuple[GraphChoice, ...] = ("auto", "tape", "rerun", "off")
 
 
 class Graph(Protocol):
@@ -65,20 +66,25 @@ class Recorder(Protocol):
 
 
 class CudaRecorder:
-    """Records with torch.cuda, on one side stream for all steps. Nobody has run it on a GPU yet."""
+    """Records with torch.cuda's API, the GPU's own or the emulator's, on one side stream for all steps.
 
-    def __init__(self) -> None:
-        self.stream = torch.cuda.Stream()
+    Nobody has run it on a GPU yet.
+    """
+
+    def __init__(self, mode: GraphMode) -> None:
+        # The same names in both, so this is the code for a GPU, run on whatever there is.
+        self.api: Any = import_module("onelaunch.cuda" if mode == "cuda" else "onelaunch.emulator")
+        self.stream = self.api.Stream()
 
     def warm_up(self, step: Step) -> None:
-        self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.stream):
+        self.stream.wait_stream(self.api.current_stream())
+        with self.api.stream(self.stream):
             step()
-        torch.cuda.current_stream().wait_stream(self.stream)
+        self.api.current_stream().wait_stream(self.stream)
 
     def record(self, step: Step, pool: Any) -> Graph:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool, stream=self.stream):
+        graph: Graph = self.api.CUDAGraph()
+        with self.api.graph(graph, pool=pool, stream=self.stream):
             step()
         return graph
 
@@ -95,7 +101,7 @@ class RerunRecorder:
 
 def make_recorder(mode: GraphMode) -> Recorder:
     """What records the graphs of ``mode``, which is not "off"."""
-    return RerunRecorder() if mode == "rerun" else CudaRecorder()
+    return RerunRecorder() if mode == "rerun" else CudaRecorder(mode)
 
 
 @dataclass(frozen=True)
@@ -132,17 +138,21 @@ def plan_graphs(
     elif cuda_graph_bs is None and cuda_graph_max_bs is None:
         mode = "off"  # on a GPU too, until somebody has measured real graphs there
     else:
-        mode = "cuda" if device.type == "cuda" else "rerun"
+        mode = "cuda" if device.type == "cuda" else "tape"
     if not sizes:
         mode = "off"
-    name = attention_backend if attention_backend != "auto" else ("gather" if mode == "cuda" else "torch")
+    records = mode in ("cuda", "tape")
+    name = attention_backend if attention_backend != "auto" else ("gather" if records else "torch")
     reason = BACKENDS[name].capture_obstacle
     obstacle = None
-    if mode == "cuda" and reason is not None:
+    if mode == "tape" and device.type == "cuda":
+        obstacle = "graph='tape' stands in for a GPU on a CPU, and this is a GPU. Use graph='auto' for real graphs."
+    elif records and reason is not None:
         obstacle = (
             f"attention_backend={name!r} cannot be captured: {reason}. Use attention_backend='gather', or "
             "graph='rerun', which records nothing."
         )
+    if obstacle is not None:
         warnings.warn(f"no graphs, every step runs eagerly: {obstacle}", stacklevel=3)
         mode = "off"
     return GraphPlan(mode, [] if mode == "off" else sizes, name, obstacle)
