@@ -21,14 +21,14 @@ SIX = SamplingParams(max_tokens=6)
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(scope="module", params=["torch", "gather"])
+@pytest.fixture(scope="module", params=[("torch", "rerun"), ("gather", "rerun"), ("gather", "tape")], ids="-".join)
 def graphed(request: pytest.FixtureRequest) -> Iterator[LLM]:
     with LLM(
         "smollm2-135m",
         device="cpu",
-        attention_backend=request.param,
+        attention_backend=request.param[0],
         cuda_graph_max_bs=4,
-        graph="rerun",
+        graph=request.param[1],
         max_running_req=8,
         max_seq_len_override=256,
     ) as llm:
@@ -87,17 +87,18 @@ request = st.tuples(st.lists(st.integers(0, 255), min_size=1, max_size=40), st.i
 @given(
     requests=st.lists(request, min_size=1, max_size=7),
     sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3),
-    backend=st.sampled_from(["torch", "gather"]),
+    kind=st.sampled_from([("torch", "rerun"), ("gather", "rerun"), ("gather", "tape")]),
 )
 def test_random_traffic_writes_the_same_text_with_graphs_as_without(
-    requests: list[tuple[list[int], int, int]], sizes: list[int], backend: str
+    requests: list[tuple[list[int], int, int]], sizes: list[int], kind: Any
 ) -> None:
     with (
         LLM("random:qwen3", device="cpu", max_seq_len_override=64) as eager,
         LLM(
             "random:qwen3",
             device="cpu",
-            attention_backend=backend,
+            attention_backend=kind[0],
+            graph=kind[1],
             cuda_graph_bs=sizes,
             max_running_req=5,
             max_seq_len_override=64,
@@ -168,7 +169,7 @@ def test_shutdown_deletes_the_graphs() -> None:
     graph = runner.graph_map[2]
     llm.shutdown()
     assert not runner.graph_map
-    with pytest.raises(RuntimeError, match="after its reset"):
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
         graph.replay()
 
 
@@ -180,7 +181,8 @@ def plan(choice: Any = "auto", device: torch.device = CPU, **changes: Any) -> An
 def test_graphs_are_off_unless_sizes_are_given() -> None:
     assert plan().mode == "off"
     assert plan(cuda_graph_max_bs=0).mode == "off"
-    assert plan(cuda_graph_max_bs=4).mode == "rerun"
+    assert plan(cuda_graph_max_bs=4).mode == "tape"
+    assert plan(cuda_graph_max_bs=4).attention_backend == "gather"
     assert plan("off", cuda_graph_max_bs=4).sizes == []
     assert plan(cuda_graph_bs=[8, 2, 2]).sizes == [2, 8]
     assert plan("rerun", max_running_req=6).sizes == [1, 2, 4, 6]
@@ -189,7 +191,7 @@ def test_graphs_are_off_unless_sizes_are_given() -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: plan("tape"), "graph='tape' is not known; there is auto, rerun, off"),
+        (lambda: plan("magic"), "graph='magic' is not known; there is auto, tape, rerun, off"),
         (
             lambda: plan(attention_backend="magic"),
             "attention_backend='magic' is not known; there is torch, gather, auto",
@@ -203,6 +205,14 @@ def test_graphs_are_off_unless_sizes_are_given() -> None:
 def test_arguments_that_mean_nothing_are_refused(make: Callable[[], object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         make()
+
+
+def test_the_reference_backend_cannot_be_taped_and_the_engine_says_why() -> None:
+    with pytest.warns(UserWarning, match=r"no graphs.*'torch' cannot be captured: it reads every sequence length"):
+        llm = LLM("random:llama", device="cpu", cuda_graph_max_bs=2, attention_backend="torch", max_running_req=2)
+    with llm, LLM("random:llama", device="cpu") as plain:
+        assert llm.generate("abc", SIX) == plain.generate("abc", SIX)
+        assert llm.engine.runner.stats.eager_fallbacks == 5
 
 
 def test_a_gpu_is_told_why_the_reference_backend_cannot_be_captured() -> None:
