@@ -237,6 +237,59 @@ padding that leaks, an output kept too long. It cannot show the faults of a *rec
 once and that is now frozen, a branch that was taken at capture time, an operation that a capture refuses. For those
 the kernels themselves have to be recorded.
 
+## The same with a recording
+
+`graph="tape"` does that, on a CPU: it writes down every kernel of the step with its addresses and its frozen numbers,
+and a replay runs that list and no Python of the model. The runner's code is the same; it is also the code for a GPU,
+where PyTorch's own `torch.cuda` takes the place of the tape.
+"""
+
+# %%
+taped = LLM(
+    "smollm2-135m",
+    device="cpu",
+    cuda_graph_max_bs=4,
+    graph="tape",
+    max_running_req=8,
+    max_seq_len_override=256,
+)
+
+# %% tags=["nbval-check-output"]
+calls = []
+taped.engine.model.register_forward_pre_hook(lambda *args: calls.append("call"))
+answers = taped.generate(prompts, six)
+print("same text as without graphs:", answers == expected)
+print("the model's code ran", len(calls), "time, for six tokens")
+
+# %% [markdown]
+"""
+Once, for the prefill. The other five tokens came from the tape. This is what it holds for four requests:
+"""
+
+# %%
+print(taped.engine.runner.graph_map[4].tape.summary())
+
+# %% [markdown]
+"""
+A tape refuses what a GPU refuses. The reference attention of chapter 2 asks the device for every length, so the
+engine says that it cannot be captured, and runs eagerly:
+"""
+
+# %% tags=["nbval-check-output"]
+taped.shutdown()
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    refused = LLM(
+        "random:llama", cuda_graph_max_bs=4, attention_backend="torch"
+    )
+print(str(said[0].message).split(". Use")[0])
+refused.shutdown()
+
+# %% [markdown]
+"""
+Replaying a tape from Python takes about as long as running the step, on a CPU: it shows what a graph does, not what
+it gains.
+
 ## Common mistakes
 
 - **Preparing the batch before padding it.** The buffers' last rows then keep what an earlier, larger batch left
@@ -299,6 +352,7 @@ values, not shapes.
 1. Leave out `out_loc` instead of `positions`. From which token on is the text wrong, and why?
 2. Leave out `backend.prepare_for_replay`. What does attention see?
 3. Run five requests with `cuda_graph_bs=[2, 6]`. Which graphs are used as they finish one after the other?
+4. Repeat the forgotten copy with `graph="tape"`. Is the wrong text the same as with `"rerun"`?
 
 ## Further reading
 

@@ -41,9 +41,9 @@ class LLM:
     else "torch".
     cuda_graph_bs: batch sizes whose decode step is recorded. cuda_graph_max_bs: the largest of them, if the rule of
     ``onelaunch.padding.capture_sizes`` is to choose; 0 for none.
-    graph: "auto" records if sizes are given: real graphs on a GPU (not tried on one yet), "rerun" on a CPU. "rerun"
-    does all that an engine does around a graph, and runs the Python step again where it would replay. "off" runs every
-    step eagerly.
+    graph: "auto" records if sizes are given: real graphs on a GPU (not tried on one yet), the tape on a CPU. "tape"
+    records kernels as a GPU would; "rerun" records nothing and runs the Python step again where it would replay; "off"
+    runs every step eagerly.
     max_running_req: requests that decode together at most; more of them wait.
     num_page_override: pages of the KV cache, 16 tokens each; chosen by memory if None.
     max_seq_len_override: longest prompt and answer together, in tokens.
