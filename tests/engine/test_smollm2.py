@@ -66,3 +66,11 @@ def test_joining_late_and_finishing_early(smollm2: LLM, expected: list[list[int]
     assert len(sizes) > 3  # the batch really did change under way
     for handle, want, length in zip(handles, expected, lengths, strict=True):
         assert handle.token_ids == want[:length]
+
+
+def test_replayed_from_a_tape(expected: list[list[int]]) -> None:
+    with LLM("smollm2-135m", device="cpu", cuda_graph_max_bs=8, max_running_req=8, max_seq_len_override=256) as llm:
+        results = llm.generate(PROMPTS, SamplingParams(max_tokens=STEPS))
+        assert [result["token_ids"] for result in results] == expected
+        assert llm.engine.runner.mode == "tape"
+        assert llm.engine.runner.stats.replays == STEPS - 1
