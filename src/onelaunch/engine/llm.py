@@ -82,7 +82,9 @@ class LLM:
             cuda_graph_max_bs=cuda_graph_max_bs,
             max_running_req=max_running_req,
         )
-        loaded = load_model(model, device=self.device, dtype=self.dtype, max_seq_len=max_seq_len_override)
+        loaded = load_model(
+            model, device=self.device, dtype=self.dtype, max_seq_len=max_seq_len_override or DEFAULT_SEQ_LEN
+        )
         self.name, self.config, self.tokenizer = loaded.name, loaded.config, loaded.tokenizer
         self.max_seq_len = max_seq_len_override or min(DEFAULT_SEQ_LEN, self.config.max_position_embeddings)
         if self.max_seq_len > self.config.max_position_embeddings:

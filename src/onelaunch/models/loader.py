@@ -51,13 +51,12 @@ class LoadedModel:
     tokenizer: Tokenizer | ByteTokenizer | None  # None: the checkpoint brings none
 
 
-def load_model(
-    name: str | Path, *, device: torch.device, dtype: torch.dtype, max_seq_len: int | None = None
-) -> LoadedModel:
+def load_model(name: str | Path, *, device: torch.device, dtype: torch.dtype, max_seq_len: int) -> LoadedModel:
     """Load a model by name.
 
     name: ``"smollm2-135m"``; ``"random:llama"`` or ``"random:qwen3"``; a folder as transformers saves it; or a hub
-    name such as ``"Qwen/Qwen3-0.6B"``. max_seq_len: longest sequence to prepare for, the model's own where None.
+    name such as ``"Qwen/Qwen3-0.6B"``. max_seq_len: longest sequence to prepare for; the model's own
+    limit where that is shorter.
 
     Raises ModelNotFoundError with what was asked, what was found and what to do.
     """
@@ -107,7 +106,7 @@ def _download(name: str) -> Path:
         ) from error
 
 
-def _load_random(name: str, device: torch.device, dtype: torch.dtype, max_seq_len: int | None) -> LoadedModel:
+def _load_random(name: str, device: torch.device, dtype: torch.dtype, max_seq_len: int) -> LoadedModel:
     family = name.removeprefix("random:")
     if family not in RANDOM:
         raise ModelNotFoundError(f"unknown model {name!r}: random models are {', '.join(RANDOM)}.")
@@ -129,10 +128,8 @@ def _load_random(name: str, device: torch.device, dtype: torch.dtype, max_seq_le
     return LoadedModel(name, config, model, ByteTokenizer())
 
 
-def _empty_model(
-    config: ModelConfig, device: torch.device, dtype: torch.dtype, max_seq_len: int | None
-) -> LlamaForCausalLM:
-    length = config.max_position_embeddings if max_seq_len is None else max_seq_len
+def _empty_model(config: ModelConfig, device: torch.device, dtype: torch.dtype, max_seq_len: int) -> LlamaForCausalLM:
+    length = min(max_seq_len, config.max_position_embeddings)
     with _defaults(dtype), device:
         return FAMILIES[config.family](config, length).eval()
 
