@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+import torch
 
-from onelaunch import LLM
+from onelaunch import LLM, SamplingParams
+from onelaunch.engine.core import Batch
+
+LogitsOfSteps = Callable[[LLM, list[list[int]], SamplingParams], tuple[list[torch.Tensor], list[list[int]]]]
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +24,24 @@ def smollm2() -> Iterator[LLM]:
 def tiny() -> Iterator[LLM]:
     with LLM("random:llama", device="cpu", num_page_override=256) as llm:
         yield llm
+
+
+@pytest.fixture(scope="session")
+def logits_of_steps() -> LogitsOfSteps:
+    """Generates and keeps the logits of every step, ``[requests, vocab]`` each, beside the token ids."""
+
+    def run(llm: LLM, prompts: list[list[int]], params: SamplingParams) -> Any:
+        kept: list[torch.Tensor] = []
+        forward = llm.engine.forward
+
+        def spy(batch: Batch) -> torch.Tensor:
+            logits = forward(batch)
+            kept.append(logits.clone())
+            return logits
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(llm.engine, "forward", spy)
+            results = llm.generate(prompts, params)
+        return kept, [result["token_ids"] for result in results]
+
+    return run

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from onelaunch import LLM, SamplingParams
@@ -11,26 +13,14 @@ PROMPTS = [[7], list(range(40, 56)), list(range(60, 77)), list(range(100)), [1, 
 LONG = SamplingParams(max_tokens=40, ignore_eos=True)
 
 
-def logits_of_steps(backend: str, model: str) -> list[torch.Tensor]:
-    kept = []
-    with LLM(model, device="cpu", attention_backend=backend, max_seq_len_override=192) as llm:
-        forward = llm.engine.forward
-
-        def spy(batch: Batch) -> torch.Tensor:
-            logits = forward(batch)
-            kept.append(logits.clone())
-            return logits
-
-        llm.engine.forward = spy  # type: ignore[method-assign]  # the one way to see logits from outside
-        llm.generate(PROMPTS, LONG)
-    return kept
-
-
-def test_logits_equal_the_reference_for_grouped_heads_and_any_lengths() -> None:
+def test_logits_equal_the_reference_for_grouped_heads_and_any_lengths(logits_of_steps: Any) -> None:
     for model in ("random:llama", "random:qwen3"):
-        reference, gathered = (logits_of_steps(backend, model) for backend in ("torch", "gather"))
-        assert len(reference) == len(gathered) == 40
-        for expected, found in zip(reference, gathered, strict=True):
+        steps = {}
+        for backend in ("torch", "gather"):
+            with LLM(model, device="cpu", attention_backend=backend, max_seq_len_override=192) as llm:
+                steps[backend], _ = logits_of_steps(llm, PROMPTS, LONG)
+        assert len(steps["torch"]) == len(steps["gather"]) == 40
+        for expected, found in zip(steps["torch"], steps["gather"], strict=True):
             torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 import transformers
 
-from onelaunch import LLM
+from onelaunch import LLM, SamplingParams
 from onelaunch.errors import ModelNotFoundError
 
 LLAMA3_ROPE = {
@@ -60,31 +60,14 @@ def save_random_model(folder: Path, family: str, **changes: Any) -> Any:
     return model
 
 
-def logits_of_steps(llm: LLM, prompts: list[list[int]], steps: int) -> tuple[list[torch.Tensor], list[list[int]]]:
-    """Run greedy decoding and keep the logits of every step, ``[prompts, vocab]`` each."""
-    kept: list[torch.Tensor] = []
-    forward = llm.engine.forward
-
-    def spy(batch: Any) -> torch.Tensor:
-        logits = forward(batch)
-        kept.append(logits.clone())
-        return logits
-
-    llm.engine.forward = spy  # type: ignore[method-assign]  # the one way to see logits from outside
-    from onelaunch import SamplingParams
-
-    results = llm.generate(prompts, SamplingParams(max_tokens=steps, ignore_eos=True))
-    return kept, [result["token_ids"] for result in results]
-
-
 @pytest.mark.parametrize("case", CASES)
-def test_logits_equal_transformers_in_prefill_and_decode(case: str, tmp_path: Path) -> None:
+def test_logits_equal_transformers_in_prefill_and_decode(case: str, tmp_path: Path, logits_of_steps: Any) -> None:
     family, changes = CASES[case]
     reference = save_random_model(tmp_path, family, **changes)
     generator = torch.Generator().manual_seed(1)
     prompts = [torch.randint(1, 199, (n,), generator=generator).tolist() for n in (1, 5, 16, 17, 100)]
     with LLM(tmp_path, device="cpu") as llm:
-        steps, outputs = logits_of_steps(llm, prompts, steps=20)
+        steps, outputs = logits_of_steps(llm, prompts, SamplingParams(max_tokens=20, ignore_eos=True))
     assert len(steps) == 20
     for row, (prompt, output) in enumerate(zip(prompts, outputs, strict=True)):
         with torch.no_grad():
