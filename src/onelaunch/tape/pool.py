@@ -64,7 +64,7 @@ class Block:
     free: bool = True
     owner: weakref.ref[np.ndarray] | None = field(default=None, repr=False)
     on_free: Callable[[], None] | None = field(default=None, repr=False)
-    hidden: tuple[Tensor, Tensor] | None = field(default=None, repr=False)  # see hide() in recorder.py
+    hidden: tuple[Tensor, Tensor] | None = field(default=None, repr=False)  # see hide() in memory.py
 
     @property
     def alive(self) -> bool:

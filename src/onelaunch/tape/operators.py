@@ -1,0 +1,54 @@
+"""What PyTorch declares of an operator: what it is made of, what it writes, whether it draws random numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+_ALLOCATIONS = frozenset(
+    f"aten::{name}"
+    for name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What an operator's declaration says about it."""
+
+    composite: bool  # nothing but other operations
+    only_metadata: bool  # changes a tensor's geometry in place
+    allocates: bool  # makes memory and computes nothing
+    random: bool
+    write_at: tuple[tuple[int, str], ...]  # position and name of the arguments that it writes
+
+    def written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        return [args[at] if at < len(args) else kwargs.get(name) for at, name in self.write_at]
+
+
+@cache
+def facts_of(op: OpOverload) -> Facts:
+    """Read an operator's declaration, once."""
+    name, schema = op.name(), op._schema
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return Facts(
+        composite=has_kernel(name, "CompositeImplicitAutograd") and not has_kernel(name, "CPU"),
+        only_metadata=torch.Tag.inplace_view in op.tags or schema.name in ("aten::set_", "aten::resize_"),
+        allocates=schema.name in _ALLOCATIONS,
+        random=torch.Tag.nondeterministic_seeded in op.tags,
+        write_at=tuple(
+            (at, argument.name)
+            for at, argument in enumerate(schema.arguments)
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ),
+    )
+
+
+def run_composite(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an operator as the operations that it is made of."""
+    return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
