@@ -6,6 +6,7 @@ from onelaunch.tape.pool import Pool, PoolHandle
 from onelaunch.tape.recorder import Recorder
 from onelaunch.tape.replay import PythonExecutor
 from onelaunch.tape.rules import RULES, CaptureError, Rule
+from onelaunch.tape.script import ScriptExecutor
 from onelaunch.tape.tape import Buffer, Frozen, Kernel, Tape, TensorRef
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "PythonExecutor",
     "Recorder",
     "Rule",
+    "ScriptExecutor",
     "Tape",
     "TensorRef",
 ]

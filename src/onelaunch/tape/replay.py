@@ -1,126 +1,95 @@
-"""Replays a tape without the model's Python: each kernel in order, each into the address that was recorded."""
+"""Plays a tape: issues its kernels, one after the other, without running any of the model's Python."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from onelaunch.tape.tape import Kernel, Tape, TensorRef, leaves, replace
-
-if TYPE_CHECKING:
-    from torch._ops import OpOverload
-
-Call = Callable[[], Any]
+from onelaunch.tape.lowering import Call, lower, once
+from onelaunch.tape.tape import Tape, TensorRef, leaves, replace
 
 # The caller's modes (autograd, autocast, other listeners) were in force when the step was recorded. They are not again.
 _CALLERS_MODES = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradCPU)
 for _key in ("AutogradOther", "ADInplaceOrView", "AutocastCPU", "Python", "PythonTLSSnapshot"):
     _CALLERS_MODES = _CALLERS_MODES | torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _key))
 
-_FILLS = {"aten::zeros": 0, "aten::zeros_like": 0, "aten::new_zeros": 0, "aten::ones": 1, "aten::ones_like": 1}
-_FILLS["aten::new_ones"] = 1
-_FILLS_WITH_ARGUMENT = {"aten::full": 1, "aten::full_like": 1, "aten::new_full": 2, "aten::scalar_tensor": 0}
-_COPIES = frozenset(("aten::clone", "aten::_to_copy"))
-# Their variant with `out` writes to more than that.
-_NO_OUT = frozenset(("aten::_fft_c2r", "aten::_fft_r2c", "aten::_fft_c2c"))
+
+class Executor(Protocol):
+    """Something that plays one tape. name: which of them it is."""
+
+    name: str
+
+    def run(self) -> None: ...
+
+
+class plain_modes:
+    """Within it, operators do nothing but compute."""
+
+    def __enter__(self) -> None:
+        self._entered: list[Any] = []
+        for make in (torch.no_grad, torch._C.DisableTorchFunction, partial(_exclude, _CALLERS_MODES)):
+            mode = make()
+            mode.__enter__()
+            self._entered.append(mode)
+
+    def __exit__(self, *error: object) -> None:
+        while self._entered:
+            self._entered.pop().__exit__(*error)
+
+
+_exclude = torch._C._ExcludeDispatchKeyGuard
 
 
 class PythonExecutor:
-    """Issues the kernels from a Python loop. Bitwise what eager PyTorch computes."""
+    """Issues the kernels from a Python loop. It always works."""
+
+    name = "python"
 
     def __init__(self, tape: Tape) -> None:
-        tensors: dict[TensorRef, Tensor] = {}
-
-        def tensor(ref: TensorRef) -> Tensor:
-            found = tensors.get(ref)
-            if found is None:
-                found = tensors[ref] = tape.tensor(ref)
-            return found
-
-        self._calls = [lower(kernel, tensor) for kernel in tape.kernels]
+        bind = Binder(tape)
+        self._calls = [python_call(lower(kernel), bind) for kernel in tape.kernels]
 
     def run(self) -> None:
-        with torch.no_grad(), torch._C.DisableTorchFunction(), torch._C._ExcludeDispatchKeyGuard(_CALLERS_MODES):
+        with plain_modes():
             for call in self._calls:
                 call()
 
 
-def lower(kernel: Kernel, tensor: Callable[[TensorRef], Tensor]) -> Call:
-    """The call that performs a kernel into its own memory.
+class Binder:
+    """The tensors over a tape's memory, one for each geometry that its kernels use."""
 
-    That is the operator's variant with ``out`` where there is one. Where not, the operator runs as it is and its result
-    is copied, which costs a copy and is always right.
-    """
-    op, name = kernel.op, kernel.op._schema.name
-    args = replace(kernel.args, TensorRef, tensor)
-    kwargs = {key: replace(value, TensorRef, tensor) for key, value in kernel.kwargs.items()}
-    outputs = [None if ref is None else tensor(ref) for ref in kernel.outputs]
-    made = [output for output in outputs if output is not None]
-    if not made:
-        return partial(op._op, *args, **kwargs)
-    if name in _FILLS:
-        return partial(torch.ops.aten.fill_.Scalar._op, made[0], _FILLS[name])
-    if name in _FILLS_WITH_ARGUMENT:
-        return partial(torch.ops.aten.fill_.Scalar._op, made[0], args[_FILLS_WITH_ARGUMENT[name]])
-    if name in _COPIES:
-        return partial(torch.ops.aten.copy_.default._op, writable(made[0]), narrowed(args[0], made[0]))
-    found = out_variant(op)
-    if found is not None and len(made) == len(outputs) == len(found[1]) and not kernel_writes_arguments(op):
-        variant, names = found
-        return partial(variant._op, *args, **kwargs, **dict(zip(names, made, strict=True)))
-    return partial(_run_and_copy, op._op, args, kwargs, outputs)
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+        self._tensors: dict[TensorRef, Tensor] = {}
+
+    def __call__(self, ref: TensorRef) -> Tensor:
+        found = self._tensors.get(ref)
+        if found is None:
+            found = self._tensors[ref] = self._tape.tensor(ref)
+        return found
 
 
-def _run_and_copy(op: Callable[..., Any], args: Any, kwargs: dict[str, Any], outputs: list[Tensor | None]) -> None:
+def python_call(call: Call, bind: Callable[[TensorRef], Tensor]) -> Callable[[], Any]:
+    """``call`` as a function without arguments."""
+    args = replace(call.args, TensorRef, bind)
+    kwargs = {name: replace(value, TensorRef, bind) for name, value in call.kwargs.items()}
+    if not call.copies:
+        return partial(call.op._op, *args, **kwargs)
+    copies = [(n, bind(once(ref, ref)), tuple(once(ref, ref).size)) for n, ref in call.copies]
+    return partial(_run_and_copy, call.op._op, args, kwargs, copies)
+
+
+def _run_and_copy(
+    op: Callable[..., Any], args: Any, kwargs: dict[str, Any], copies: Sequence[tuple[int, Tensor, tuple[int, ...]]]
+) -> None:
     results = [leaf for leaf in leaves(op(*args, **kwargs)) if isinstance(leaf, Tensor)]
-    for output, result in zip(outputs, results, strict=True):
-        if output is not None:
-            writable(output).copy_(narrowed(result, output))
-
-
-def narrowed(tensor: Tensor, like: Tensor) -> Tensor:
-    """``tensor`` without the repetitions that ``like`` has in its strides: each place is written once."""
-    for dim, (size, stride) in enumerate(zip(like.size(), like.stride(), strict=True)):
-        if stride == 0 and size > 1:
-            tensor = tensor.narrow(dim, 0, 1)
-    return tensor
-
-
-def writable(output: Tensor) -> Tensor:
-    """``output`` with each place in memory once."""
-    return narrowed(output, output)
-
-
-def kernel_writes_arguments(op: OpOverload) -> bool:
-    """Whether the operator changes one of its arguments beside what it returns."""
-    return any(a.alias_info is not None and a.alias_info.is_write for a in op._schema.arguments)
-
-
-@cache
-def out_variant(op: OpOverload) -> tuple[OpOverload, tuple[str, ...]] | None:
-    """The overload that takes the same arguments and writes to given tensors, with the names of these.
-
-    Variants that PyTorch generated by wrapping the plain operator are left out: they too run and copy.
-    """
-    schema = op._schema
-    if schema.name in _NO_OUT or kernel_writes_arguments(op):
-        return None
-    wanted = [(a.name, str(a.type)) for a in schema.arguments]
-    packet = op.overloadpacket
-    for overload in packet.overloads():
-        candidate = getattr(packet, overload)
-        arguments = candidate._schema.arguments
-        outs = tuple(a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write)
-        rest = [(a.name, str(a.type)) for a in arguments if a.name not in outs]
-        if (
-            len(outs) == len(schema.returns) > 0
-            and all(a.kwarg_only for a in arguments if a.name in outs)
-            and rest == wanted
-            and torch.Tag.generated not in candidate.tags
-        ):
-            return candidate, outs
-    return None
+    for n, memory, size in copies:
+        result = results[n]
+        for dim, length in enumerate(size):
+            if result.size(dim) != length:
+                result = result.narrow(dim, 0, length)
+        memory.copy_(result)
