@@ -8,10 +8,11 @@ import sys
 import xml.etree.ElementTree as ET
 
 import pytest
+import torch
 from matplotlib.figure import Figure as Drawing
 
-from onelaunch import viz
-from onelaunch.viz import canvas
+from onelaunch import emulator, viz
+from onelaunch.viz import canvas, graphs, layers, pools
 
 BENCHMARK = {
     "hardware": {"cpu": "Some CPU", "cores": 2, "gpu": None},
@@ -25,6 +26,17 @@ BENCHMARK = {
 }
 BATCH = {"input_ids": [253, 48376, 260, 0], "positions": [5, 6, 4, 0], "seq_lens": [6, 7, 5, 1]}
 TABLE = [[3, 0, 9], [1, 9, 9], [9, 9, 9], [9, 9, 9]]  # the last row is the dummy's
+X, WEIGHT = torch.ones(8, 64), torch.ones(64, 64)
+
+
+def tape(pool=None, rows=8):
+    """gate and up, as in a Llama: two kernels that need nothing from each other, but share memory."""
+    g, x = emulator.CUDAGraph(), X[:rows]
+    with emulator.graph(g, pool=pool):
+        out = (x @ WEIGHT).relu() * (x @ WEIGHT) * 0.5  # noqa: F841 - held until the capture ends: an output
+    return g.tape
+
+
 FIGURES = {
     "launch-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=2),
     "device-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=20),
@@ -34,6 +46,10 @@ FIGURES = {
     "pages": lambda: viz.page_table(TABLE, seq_lens=[20, 7], rows=[0, 1], page_size=16, num_pages=6, dummy_page=9),
     "batches": lambda: viz.batch_timeline([("prefill", [0]), ("decode", [0]), ("prefill", [1]), ("decode", [0, 1])]),
     "times": lambda: viz.time_bars(BENCHMARK),
+    "tape": lambda: viz.tape_table(tape(), {"x": X}),
+    "graph": lambda: viz.tape_graph(tape(), {"x": X}),
+    "pool": lambda: viz.pool_map(tape()),
+    "two graphs": lambda: viz.pool_map(first := tape(), tape(first.pool.handle, rows=4)),
 }
 
 
@@ -159,6 +175,51 @@ def test_the_words_name_every_count_and_the_hardware():
     times = FIGURES["times"]()
     assert "batch 8: One Launch 98.5 ms, Hugging Face 127 ms, linear layers alone 83 ms" in times.alt
     assert "Some CPU (2 cores), torch 2.13.0, transformers 5.24.0, 2026-11-29" in times.caption
+
+
+def test_the_table_says_what_each_kernel_reads_holds_and_writes():
+    alt = viz.tape_table(tape(), {"x": X, "w": WEIGHT}).alt
+    assert "0 mm reads x and w, writes @0; 1 relu reads @0, writes @2048; 2 mm reads x and w, writes @0" in alt
+    assert "holds other=0.5" in alt
+
+
+def test_a_long_tape_is_drawn_in_part_and_says_so():
+    assert viz.tape_table(tape(), rows=2).caption.startswith("The first 2 of 5 kernels")
+    assert viz.tape_graph(tape(), kernels=2).caption.startswith("The first 2 of 5 kernels")
+
+
+def test_the_graph_tells_data_from_memory_that_is_used_again():
+    alt = viz.tape_graph(tape(), {"x": X}).alt
+    assert "0 mm to 1 relu" in alt
+    assert "0 mm to 2 mm" not in alt
+    assert alt.endswith("used again: 1 relu before 2 mm.")
+
+
+def test_a_line_stands_in_the_graph_for_every_order_that_the_tape_demands():
+    recorded = tape()
+    data = graphs.data_edges(recorded, 5)
+    reached = {}
+    for before, after in sorted(data + graphs.memory_edges(recorded, data, 5), key=lambda edge: edge[1]):
+        reached.setdefault(after, set()).update({before} | reached.get(before, set()))
+    for after, earlier in enumerate(recorded.dag()):
+        assert set(earlier) <= reached.get(after, set())
+
+
+def test_every_edge_leads_down_and_no_two_nodes_share_a_spot():
+    edges = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("a", "e"), ("d", "e"), ("x", "e")]
+    found = layers.arrange(["x", "a", "b", "c", "d", "e"], edges)
+    assert all(found.spots[before][0] < found.spots[after][0] for before, after in edges)
+    assert len(set(found.spots.values())) == 6
+    assert len(found.routes["a", "e"]) == found.spots["e"][0] - found.spots["a"][0] + 1
+
+
+def test_the_map_of_a_pool_says_what_reuse_saves():
+    recorded = tape()
+    caption = viz.pool_map(recorded).caption
+    assert pools.size(recorded.pool.peak_bytes) in caption
+    assert pools.size(recorded.pool.naive_bytes) in caption
+    with pytest.raises(ValueError, match="share a pool"):
+        viz.pool_map(recorded, tape())
 
 
 @pytest.mark.parametrize(

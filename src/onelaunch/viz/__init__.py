@@ -7,9 +7,12 @@ from onelaunch.viz.bars import kernel_counts, time_bars
 from onelaunch.viz.batches import batch_timeline
 from onelaunch.viz.buffers import fixed_buffers
 from onelaunch.viz.figure import Figure
+from onelaunch.viz.graphs import tape_graph
 from onelaunch.viz.lanes import host_and_device_lanes
 from onelaunch.viz.measured import measured
 from onelaunch.viz.pages import page_table
+from onelaunch.viz.pools import pool_map
+from onelaunch.viz.tables import tape_table
 
 __all__ = [
     "Figure",
@@ -19,5 +22,8 @@ __all__ = [
     "kernel_counts",
     "measured",
     "page_table",
+    "pool_map",
+    "tape_graph",
+    "tape_table",
     "time_bars",
 ]

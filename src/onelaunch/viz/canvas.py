@@ -131,6 +131,8 @@ class Canvas:
 def text_width(text: str, size: float = TEXT) -> float:
     """Points that ``text`` takes in DejaVu Sans, which is wider than the fonts a browser is likely to have. The outline
     leaves out the space around the first and last letter, hence the addition."""
+    if not text:
+        return 0.0
     path = TextPath((0, 0), text, size=size, prop=FontProperties(family="DejaVu Sans"))
     return float(path.get_extents().width) + 0.3 * size
 
