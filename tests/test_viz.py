@@ -37,11 +37,16 @@ def tape(pool=None, rows=8):
     return g.tape
 
 
+MOMENTS = [
+    viz.Moment("x.copy_(6)", {4096: 6.0}, 4096, 60.0),
+    viz.Moment("x = new", {4096: 6.0, 512: 7.0}, 512, 60.0),
+]
 FIGURES = {
     "launch-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=2),
     "device-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=20),
     "copied": lambda: viz.fixed_buffers(BATCH, BATCH, live=3),
     "stale": lambda: viz.fixed_buffers(BATCH, {**BATCH, "positions": [0, 0, 0, 0]}, live=3),
+    "places": lambda: viz.name_and_graph("x", MOMENTS, reads=4096),
     "counts": lambda: viz.kernel_counts({"norms": 61, "matrix products": 121}),
     "pages": lambda: viz.page_table(TABLE, seq_lens=[20, 7], rows=[0, 1], page_size=16, num_pages=6, dummy_page=9),
     "batches": lambda: viz.batch_timeline([("prefill", [0]), ("decode", [0]), ("prefill", [1]), ("decode", [0, 1])]),
@@ -222,11 +227,19 @@ def test_the_map_of_a_pool_says_what_reuse_saves():
         viz.pool_map(recorded, tape())
 
 
+def test_the_words_say_when_name_and_graph_have_parted():
+    figure = FIGURES["places"]()
+    assert "after x = new, x points to B, and the graph reads A, which holds 6" in figure.alt
+    assert "After x = new the two have parted" in figure.caption
+    assert "parted" not in viz.name_and_graph("x", MOMENTS[:1], reads=4096).caption
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
         (lambda: viz.host_and_device_lanes(launch_us=0, kernel_us=2), "above zero"),
         (lambda: viz.kernel_counts({}), "empty"),
+        (lambda: viz.name_and_graph("x", MOMENTS, reads=1), "the one the graph reads"),
         (lambda: viz.page_table(TABLE, [20], page_size=16, num_pages=2, dummy_page=9), r"pages \[3\]"),
         (lambda: viz.page_table(TABLE, [0], page_size=16, num_pages=6, dummy_page=9), "1 or more"),
         (lambda: viz.batch_timeline([("decoding", [0])]), "prefill"),

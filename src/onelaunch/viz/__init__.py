@@ -11,16 +11,19 @@ from onelaunch.viz.graphs import tape_graph
 from onelaunch.viz.lanes import host_and_device_lanes
 from onelaunch.viz.measured import measured
 from onelaunch.viz.pages import page_table
+from onelaunch.viz.places import Moment, name_and_graph
 from onelaunch.viz.pools import pool_map
 from onelaunch.viz.tables import tape_table
 
 __all__ = [
     "Figure",
+    "Moment",
     "batch_timeline",
     "fixed_buffers",
     "host_and_device_lanes",
     "kernel_counts",
     "measured",
+    "name_and_graph",
     "page_table",
     "pool_map",
     "tape_graph",
