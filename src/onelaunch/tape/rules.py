@@ -165,7 +165,6 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
         "linalg_eigvals",
         "linalg_lstsq",
         "linalg_matrix_exp",
-        "histc",
     ),
 }
 _RULE_OF_OPERATOR = {f"aten::{name}": rule for rule, names in _OPERATORS.items() for name in names}
@@ -180,6 +179,10 @@ def check_operator(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
         raise CaptureError(rule, _spoken(name), subject)
     if name == "aten::repeat_interleave" and op._overloadname == "Tensor" and kwargs.get("output_size") is None:
         raise CaptureError("dynamic-shape", "repeat_interleave() by a tensor", subject)
+    if name == "aten::histc":
+        low, high = (*args[2:4], 0, 0)[:2]
+        if low == high:  # then it takes the bounds from the data, on the host
+            raise CaptureError("library-sync", "histc() without bounds", subject)
     if name in ("aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"):
         for index in args[1]:
             mask = index is not None and index.dtype in (torch.bool, torch.uint8)
