@@ -160,7 +160,8 @@ def _book() -> Iterator[Row]:
 
 
 def _model() -> Iterator[Row]:
-    from onelaunch.models.embedded import SMOLLM2, cache_dir, cached_folder
+    from onelaunch.cache import cache_dir
+    from onelaunch.models.embedded import SMOLLM2, cached_folder
 
     yield Row("Model", "cache folder", str(cache_dir()))
     folder = cached_folder()

@@ -21,7 +21,7 @@ from onelaunch.streams import (
     stream,
     synchronize,
 )
-from onelaunch.tape import CaptureError, Pool, PoolHandle, PythonExecutor, Recorder, Tape
+from onelaunch.tape import CaptureError, Executor, Pool, PoolHandle, Recorder, Tape, make_executor
 
 __all__ = [
     "CUDAGraph",
@@ -59,7 +59,7 @@ class CUDAGraph:
         self.tape: Tape | None = None
         self._generators: list[torch.Generator] = []
         self._recorder: Recorder | None = None
-        self._executor: PythonExecutor | None = None
+        self._executor: Executor | None = None
 
     def register_generator_state(self, generator: torch.Generator) -> None:
         """Let random operations of the capture use ``generator``; each replay advances it."""
@@ -112,7 +112,7 @@ class CUDAGraph:
 
     def instantiate(self) -> None:
         """Make what replays the graph."""
-        self._executor = PythonExecutor(self._captured("instantiate"))
+        self._executor = make_executor(self._captured("instantiate"))
 
     def replay(self) -> None:
         """Run the recorded kernels on what their addresses hold now."""
@@ -132,6 +132,11 @@ class CUDAGraph:
     def pool(self) -> PoolHandle:
         """Token of this graph's memory, to pass to another capture as ``pool=``."""
         return self._captured("pool").pool.handle
+
+    @property
+    def executor(self) -> str | None:
+        """Which executor replays it, "auto" while the first replays find out the fastest, None before there is one."""
+        return None if self._executor is None else self._executor.name
 
     def _captured(self, call: str) -> Tape:
         if self.tape is None:

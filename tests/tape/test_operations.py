@@ -91,9 +91,13 @@ STEPS: list[Step] = [
 ]
 
 
+@pytest.mark.parametrize("executor", ["python", "script", "native"])
 @pytest.mark.parametrize("inference", [False, True], ids=["no_grad", "inference_mode"])
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
-def test_replay_equals_eager_on_values_that_the_capture_never_saw(step: Step, inference: bool) -> None:
+def test_replay_equals_eager_on_values_that_the_capture_never_saw(
+    step: Step, inference: bool, executor: str, play_with: Callable[[str], None]
+) -> None:
+    play_with(executor)
     generator = torch.Generator().manual_seed(0)
     x, y, state = (torch.randn(4, 6, generator=generator) for _ in range(3))
     context = torch.inference_mode if inference else torch.no_grad

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from onelaunch.cache import cache_dir
 from onelaunch.errors import ModelNotFoundError
 from onelaunch.models.download import DamagedDownloadError, Source, obtain_gguf
 
@@ -31,16 +32,6 @@ FORMAT = 1  # raise it when the converted files change: older folders are then r
 _MANIFEST = "manifest.json"
 _SAMPLES = 16
 _SAMPLE_BYTES = 1 << 16
-
-
-def cache_dir() -> Path:
-    """``ONELAUNCH_CACHE``, or the folder where this system keeps what can be fetched again."""
-    given = os.environ.get("ONELAUNCH_CACHE")
-    if given:
-        return Path(given).expanduser()
-    if os.name == "nt":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "onelaunch"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "onelaunch"
 
 
 def cached_folder(source: Source = SMOLLM2) -> Path | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from onelaunch.tape.executors import FastestExecutor, make_executor
+from onelaunch.tape.native import NativeExecutor
 from onelaunch.tape.pool import Pool, PoolHandle
 from onelaunch.tape.recorder import Recorder
-from onelaunch.tape.replay import PythonExecutor
+from onelaunch.tape.replay import Executor, PythonExecutor
 from onelaunch.tape.rules import RULES, CaptureError, Rule
 from onelaunch.tape.script import ScriptExecutor
 from onelaunch.tape.tape import Buffer, Frozen, Kernel, Tape, TensorRef
@@ -13,8 +15,11 @@ __all__ = [
     "RULES",
     "Buffer",
     "CaptureError",
+    "Executor",
+    "FastestExecutor",
     "Frozen",
     "Kernel",
+    "NativeExecutor",
     "Pool",
     "PoolHandle",
     "PythonExecutor",
@@ -23,4 +28,5 @@ __all__ = [
     "ScriptExecutor",
     "Tape",
     "TensorRef",
+    "make_executor",
 ]

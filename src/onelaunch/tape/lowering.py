@@ -76,6 +76,18 @@ def once(ref: TensorRef, like: TensorRef) -> TensorRef:
     )
 
 
+def positional(call: Call) -> list[Any]:
+    """The arguments in the order of the operator's declaration, defaults included."""
+    arguments = call.op._schema.arguments
+    stack = list(call.args)
+    for argument in arguments[len(stack) :]:
+        if argument.name in call.kwargs:
+            stack.append(call.kwargs[argument.name])
+        else:
+            stack.append(argument.default_value)
+    return stack
+
+
 @cache
 def out_variant(op: OpOverload) -> tuple[OpOverload, tuple[str, ...]] | None:
     """The overload that takes the same arguments and writes to given tensors, with the names of these.

@@ -21,7 +21,8 @@ for _key in ("AutogradOther", "ADInplaceOrView", "AutocastCPU", "Python", "Pytho
 class Executor(Protocol):
     """Something that plays one tape. name: which of them it is."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def run(self) -> None: ...
 

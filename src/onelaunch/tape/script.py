@@ -1,8 +1,8 @@
 """Plays a tape without Python and without a compiler: its calls become a TorchScript graph, which PyTorch interprets.
 
 Built by hand from the tape, not traced: every call is one node, every piece of memory enters through one list, and
-nothing is optimized, so each kernel computes exactly what it did. A call that TorchScript cannot express (one with a
-generator among its arguments, say) is made from Python, between two pieces of the graph; ``python_calls`` counts them.
+nothing is optimized, so each kernel computes exactly what it did. A call that TorchScript cannot
+express is made from Python, between two pieces of the graph; ``python_calls`` counts them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from onelaunch.tape.lowering import Call, lower, once
+from onelaunch.tape.lowering import Call, lower, once, positional
 from onelaunch.tape.replay import Binder, plain_modes, python_call
 from onelaunch.tape.tape import Tape, TensorRef
 
@@ -83,9 +83,10 @@ class Piece:
         ]
         node = self._graph.create(schema.name, inputs, len(schema.returns))
         self._graph.insertNode(node)
-        if node.schema() != str(schema):
+        understood = node.schema()
+        if understood != str(schema):
             node.destroy()
-            raise Inexpressible(f"TorchScript takes it for {node.schema()}")
+            raise Inexpressible(f"TorchScript takes it for {understood}")
         results = list(node.outputs())
         if call.copies and len(results) == 1 and str(schema.returns[0].type) == "List[Tensor]":
             results[0].setType(_TENSORS)
@@ -160,15 +161,3 @@ class Piece:
                 raise Inexpressible(f"a {type(value).__name__} as a constant") from error
         self._constants[key] = made
         return made
-
-
-def positional(call: Call) -> list[Any]:
-    """The arguments in the order of the operator's declaration, defaults included."""
-    arguments = call.op._schema.arguments
-    stack = list(call.args)
-    for argument in arguments[len(stack) :]:
-        if argument.name in call.kwargs:
-            stack.append(call.kwargs[argument.name])
-        else:
-            stack.append(argument.default_value)
-    return stack
