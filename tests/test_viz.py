@@ -47,6 +47,8 @@ FIGURES = {
     "copied": lambda: viz.fixed_buffers(BATCH, BATCH, live=3),
     "stale": lambda: viz.fixed_buffers(BATCH, {**BATCH, "positions": [0, 0, 0, 0]}, live=3),
     "places": lambda: viz.name_and_graph("x", MOMENTS, reads=4096),
+    "gathered": lambda: viz.gathered_tokens({"step 1": [5, 31], "step 2": [6, 32]}, max_len=64),
+    "bars": lambda: viz.bars({"64 tokens": {"a": 1.5, "b": 2}, "128 tokens": {"b": 3}}, "time of a step", "ms"),
     "counts": lambda: viz.kernel_counts({"norms": 61, "matrix products": 121}),
     "pages": lambda: viz.page_table(TABLE, seq_lens=[20, 7], rows=[0, 1], page_size=16, num_pages=6, dummy_page=9),
     "batches": lambda: viz.batch_timeline([("prefill", [0]), ("decode", [0]), ("prefill", [1]), ("decode", [0, 1])]),
@@ -227,6 +229,17 @@ def test_the_map_of_a_pool_says_what_reuse_saves():
         viz.pool_map(recorded, tape())
 
 
+def test_the_words_say_how_much_of_what_is_gathered_is_used():
+    figure = FIGURES["gathered"]()
+    assert "step 1: 5 and 31; step 2: 6 and 32" in figure.alt
+    assert "Of 256 positions read here, 74 hold a token (29%)" in figure.caption
+
+
+def test_a_bar_has_its_name_and_value_in_the_words():
+    assert "in ms. 64 tokens: a 1.5, b 2; 128 tokens: b 3." in FIGURES["bars"]().alt
+    assert FIGURES["bars"]().caption == "Time of a step in ms."
+
+
 def test_the_words_say_when_name_and_graph_have_parted():
     figure = FIGURES["places"]()
     assert "after x = new, x points to B, and the graph reads A, which holds 6" in figure.alt
@@ -239,6 +252,8 @@ def test_the_words_say_when_name_and_graph_have_parted():
     [
         (lambda: viz.host_and_device_lanes(launch_us=0, kernel_us=2), "above zero"),
         (lambda: viz.kernel_counts({}), "empty"),
+        (lambda: viz.gathered_tokens({"step 1": [65]}, max_len=64), "1 to 64"),
+        (lambda: viz.bars({"a": {}}, "time"), "needs a bar"),
         (lambda: viz.name_and_graph("x", MOMENTS, reads=1), "the one the graph reads"),
         (lambda: viz.page_table(TABLE, [20], page_size=16, num_pages=2, dummy_page=9), r"pages \[3\]"),
         (lambda: viz.page_table(TABLE, [0], page_size=16, num_pages=6, dummy_page=9), "1 or more"),

@@ -3,10 +3,11 @@
 A picture is a drawing with a sentence that says what it shows, readable on light and dark pages and on a phone.
 """
 
-from onelaunch.viz.bars import kernel_counts, time_bars
+from onelaunch.viz.bars import bars, kernel_counts, time_bars
 from onelaunch.viz.batches import batch_timeline
 from onelaunch.viz.buffers import fixed_buffers
 from onelaunch.viz.figure import Figure
+from onelaunch.viz.gathers import gathered_tokens
 from onelaunch.viz.graphs import tape_graph
 from onelaunch.viz.lanes import host_and_device_lanes
 from onelaunch.viz.measured import measured
@@ -18,8 +19,10 @@ from onelaunch.viz.tables import tape_table
 __all__ = [
     "Figure",
     "Moment",
+    "bars",
     "batch_timeline",
     "fixed_buffers",
+    "gathered_tokens",
     "host_and_device_lanes",
     "kernel_counts",
     "measured",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
-from onelaunch.viz.canvas import BLUE, GREY, ORANGE, Canvas, join, number, text_width
+from onelaunch.viz.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, Canvas, join, number, text_width
 from onelaunch.viz.figure import Figure
 
 
@@ -46,6 +47,28 @@ def time_bars(benchmark: Mapping[str, Any], threads: int = 1) -> Figure:
     with_threads = "1 thread" if threads == 1 else f"{threads} threads"
     caption = f"Milliseconds for one decode step, {with_threads}. Measured on {_machine(benchmark)}."
     return Figure(_grouped_bars(groups, unit=" ms").drawing, alt, caption)
+
+
+def bars(groups: Mapping[str, Mapping[str, float]], what: str, unit: str = "", caption: str | None = None) -> Figure:
+    """Groups of bars, such as one group for each model and one bar for each way to run it.
+
+    groups: name of the group -> name of the bar -> value. A name has the same colour in all groups. what: what the
+    values are, for the alt text and, with unit, for the caption.
+    """
+    if not groups or not all(groups.values()):
+        raise ValueError("there is nothing to draw: every group needs a bar")
+    names = list(dict.fromkeys(name for group in groups.values() for name in group))
+    colors = dict(zip(names, cycle((BLUE, ORANGE, GREEN, PURPLE, GREY)), strict=False))
+    drawing = _grouped_bars(
+        [(title, [(name, value, colors[name]) for name, value in group.items()]) for title, group in groups.items()],
+        unit=unit and f" {unit}",
+    ).drawing
+    said = "; ".join(
+        f"{title}: " + ", ".join(f"{name} {number(value)}" for name, value in group.items())
+        for title, group in groups.items()
+    )
+    in_unit = f" in {unit}" if unit else ""
+    return Figure(drawing, f"Bars of {what}{in_unit}. {said}.", caption or f"{what[0].upper()}{what[1:]}{in_unit}.")
 
 
 def _bars(bars: Sequence[tuple[str, float, str]]) -> Canvas:
