@@ -68,6 +68,14 @@ def attention(x: Tensor, y: Tensor, state: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
+def batch_norm(x: Tensor, y: Tensor, state: Tensor) -> Tensor:
+    return F.batch_norm(x, state[0], state[1], training=True)  # updates the two rows, which its declaration hides
+
+
+def qr(x: Tensor, y: Tensor, state: Tensor) -> tuple[Tensor, ...]:
+    return tuple(torch.linalg.qr(x))
+
+
 def nothing(x: Tensor, y: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     return x[:0] * 2, torch.cat([x[:0], y])
 
@@ -86,6 +94,8 @@ STEPS: list[Step] = [
     many_outputs,
     aliases,
     attention,
+    batch_norm,
+    qr,
     nothing,
     scalars,
 ]
@@ -121,6 +131,23 @@ def test_replay_equals_eager_on_values_that_the_capture_never_saw(
             assert a.dtype == b.dtype
             assert torch.equal(a, b)
         assert torch.equal(state, twin)
+
+
+def test_memory_from_outside_is_not_taken_for_pool_memory_that_is_gone() -> None:
+    # Tensors that die and are born in turn get each other's addresses: that of the object, and that of the memory.
+    x = torch.ones(4)
+    graph = emulator.CUDAGraph()
+    with emulator.graph(graph), torch.no_grad():
+        sums = []
+        for number in range(20):
+            doubled = x * 2
+            del doubled
+            constant = torch.tensor(float(number))
+            reused = x * 3
+            sums.append(reused + constant)
+            del constant, reused
+    graph.replay()
+    assert [float(total[0]) for total in sums] == [3.0 + number for number in range(20)]
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen3"])

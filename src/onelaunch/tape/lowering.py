@@ -24,8 +24,8 @@ _FILLS = {"aten::zeros": 0, "aten::zeros_like": 0, "aten::new_zeros": 0, "aten::
 _FILLS["aten::new_ones"] = 1
 _FILLS_WITH_ARGUMENT = {"aten::full": 1, "aten::full_like": 1, "aten::new_full": 2, "aten::scalar_tensor": 0}
 _COPIES = frozenset(("aten::clone", "aten::_to_copy"))
-# Their variant with `out` writes to more than that.
-_NO_OUT = frozenset(("aten::_fft_c2r", "aten::_fft_r2c", "aten::_fft_c2c"))
+# Their variant with `out` writes to more than that (fft), or not to all of it (qr leaves what is below the diagonal).
+_NO_OUT = frozenset(("aten::_fft_c2r", "aten::_fft_r2c", "aten::_fft_c2c", "aten::linalg_qr"))
 # With a float32 tensor they use a number as a float32, so it may be one from the start.
 _ARITHMETIC = frozenset(("aten::add", "aten::sub", "aten::mul", "aten::div"))
 

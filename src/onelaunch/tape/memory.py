@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from onelaunch.tape.operators import facts_of
-from onelaunch.tape.pool import Block, Pool, block_of
+from onelaunch.tape.pool import Block, Owner, Pool, block_of
 from onelaunch.tape.tape import Buffer, Kernel, Kind, TensorRef
 from onelaunch.tape.undo import Journal
 
@@ -28,7 +28,7 @@ class Memory:
         self.buffers: list[Buffer] = []
         self._now = 0  # number of the next kernel
         self._own: list[tuple[Buffer, Block]] = []
-        self._known: dict[int, tuple[Buffer, Block | None]] = {}  # by storage
+        self._known: dict[int, tuple[Buffer, Owner | None]] = {}  # by storage, with what dies with pool memory
         self._opaque: dict[int, Buffer] = {}  # by identity; the buffer keeps the tensor alive
         self._parameters: set[int] = set()  # storages
         self._journal = Journal()
@@ -71,7 +71,7 @@ class Memory:
             return buffer
         storage = tensor.untyped_storage()
         known = self._known.get(storage._cdata)
-        if known is not None and (known[1] is None or known[1].alive):
+        if known is not None and (known[1] is None or known[1]() is not None):
             return known[0]
         # Memory of another graph's pool is referred to by its segment, so that this graph does not keep it in use.
         block = block_of(storage)
@@ -85,7 +85,7 @@ class Memory:
                 memory, true = block.hidden
                 self._journal.save_whole(memory)
                 memory.copy_(true)
-        self._known[storage._cdata] = (buffer, block)
+        self._known[storage._cdata] = (buffer, None if block is None else block.owner)
         return buffer
 
     def allocate(self, op: OpOverload, tensor: Tensor, stream: int) -> Tensor:
@@ -104,7 +104,7 @@ class Memory:
 
         block.on_free = freed
         self._own.append((buffer, block))
-        self._known[memory.untyped_storage()._cdata] = (buffer, block)
+        self._known[memory.untyped_storage()._cdata] = (buffer, block.owner)
         return memory
 
     def before_write(self, op: OpOverload, tensor: Tensor, args: tuple[Any, ...]) -> None:

@@ -15,6 +15,8 @@ _ALLOCATIONS = frozenset(
     f"aten::{name}"
     for name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
 )
+# Batch norm updates its running statistics in training, which these declarations do not say.
+_STATISTICS_UNDECLARED = ("aten::native_batch_norm", "aten::cudnn_batch_norm")
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,13 @@ class Facts:
     allocates: bool  # makes memory and computes nothing
     random: bool
     write_at: tuple[tuple[int, str], ...]  # position and name of the arguments that it writes
+    updates_statistics: bool  # writes ``running_mean`` and ``running_var``, the arguments before ``training``, too
 
     def written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        return [args[at] if at < len(args) else kwargs.get(name) for at, name in self.write_at]
+        found = [args[at] if at < len(args) else kwargs.get(name) for at, name in self.write_at]
+        if self.updates_statistics and args[5]:
+            found += args[3:5]
+        return found
 
 
 @cache
@@ -46,6 +52,7 @@ def facts_of(op: OpOverload) -> Facts:
             for at, argument in enumerate(schema.arguments)
             if argument.alias_info is not None and argument.alias_info.is_write
         ),
+        updates_statistics=schema.name in _STATISTICS_UNDECLARED,
     )
 
 

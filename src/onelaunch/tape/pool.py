@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -23,14 +24,17 @@ MEDIUM_REQUEST = 10 << 20
 MEDIUM_SEGMENT = 20 << 20
 ALIGNMENT = 512
 
-_blocks: dict[int, Block] = {}  # by storage: the pool block that a tensor's storage stands on
+Owner: TypeAlias = "weakref.ref[np.ndarray]"  # of the array under one tensor on a block; gone with its storage
+
+# By storage: the pool block that it stands on, and since when: the addresses of both are used again.
+_blocks: dict[int, tuple[Block, Owner]] = {}
 _numbers = count(1)
 
 
 def block_of(storage: torch.UntypedStorage) -> Block | None:
     """The pool block under a tensor's storage, or None where it is ordinary memory."""
-    block = _blocks.get(storage._cdata)
-    return block if block is not None and block.alive else None
+    block, owner = _blocks.get(storage._cdata, (None, None))
+    return block if owner is not None and owner() is not None else None
 
 
 @dataclass(eq=False)
@@ -62,7 +66,7 @@ class Block:
     offset: int
     nbytes: int
     free: bool = True
-    owner: weakref.ref[np.ndarray] | None = field(default=None, repr=False)
+    owner: Owner | None = field(default=None, repr=False)
     on_free: Callable[[], None] | None = field(default=None, repr=False)
     hidden: tuple[Tensor, Tensor] | None = field(default=None, repr=False)  # see hide() in memory.py
 
@@ -112,7 +116,7 @@ class Pool:
         dead = self._dead
         block.owner = weakref.ref(array, lambda _: dead.append(block))
         memory = torch.from_numpy(array)
-        _blocks[memory.untyped_storage()._cdata] = block
+        _blocks[memory.untyped_storage()._cdata] = block, block.owner
         return block, memory
 
     def collect(self) -> None:
