@@ -107,7 +107,7 @@ class CUDAGraph:
         if failed or unjoined:
             raise CaptureError("invalidated" if failed else "unjoined-stream", "the end of the capture")
         self.tape = tape
-        if not self.keep_graph:
+        if not self.keep_graph and not tape.shapes_only:
             self.instantiate()
 
     def instantiate(self) -> None:

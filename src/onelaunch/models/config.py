@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,26 @@ class ModelConfig:
             )
         if self.head_dim % 2:
             raise ValueError(f"head_dim must be even for rotary embeddings, found {self.head_dim}")
+
+    def shard(self, ranks: int) -> ModelConfig:
+        """What one of ``ranks`` GPUs computes under tensor parallelism: its share of heads, MLP columns and vocabulary.
+
+        Key and value heads are repeated where there are fewer than ranks. The sums between ranks are not part of the
+        model. Raises ValueError where something cannot be divided.
+        """
+        kv_heads = self.num_key_value_heads
+        for name in ("num_attention_heads", "intermediate_size", "vocab_size"):
+            if getattr(self, name) % ranks:
+                raise ValueError(f"{name}={getattr(self, name)} cannot be divided among {ranks} ranks.")
+        if kv_heads % ranks and ranks % kv_heads:
+            raise ValueError(f"num_key_value_heads={kv_heads} cannot be divided among or repeated on {ranks} ranks.")
+        return replace(
+            self,
+            num_attention_heads=self.num_attention_heads // ranks,
+            num_key_value_heads=max(1, kv_heads // ranks),
+            intermediate_size=self.intermediate_size // ranks,
+            vocab_size=self.vocab_size // ranks,
+        )
 
     @classmethod
     def from_folder(cls, folder: Path) -> ModelConfig:

@@ -65,7 +65,7 @@ def load_model(name: str | Path, *, device: torch.device, dtype: torch.dtype, ma
         return _load_random(text, device, dtype, max_seq_len)
     folder = find_folder(text)
     config = ModelConfig.from_folder(folder)
-    model = _empty_model(config, device, dtype, max_seq_len)
+    model = empty_model(config, device, dtype, max_seq_len)
     with _Checkpoint(folder) as checkpoint:
         try:
             model.load_weights(checkpoint.tensor)
@@ -111,7 +111,7 @@ def _load_random(name: str, device: torch.device, dtype: torch.dtype, max_seq_le
     if family not in RANDOM:
         raise ModelNotFoundError(f"unknown model {name!r}: random models are {', '.join(RANDOM)}.")
     config = RANDOM[family]
-    model = _empty_model(config, device, dtype, max_seq_len)
+    model = empty_model(config, device, dtype, max_seq_len)
     generator = torch.Generator().manual_seed(0)
 
     def random(*shape: int) -> Tensor:
@@ -128,7 +128,8 @@ def _load_random(name: str, device: torch.device, dtype: torch.dtype, max_seq_le
     return LoadedModel(name, config, model, ByteTokenizer())
 
 
-def _empty_model(config: ModelConfig, device: torch.device, dtype: torch.dtype, max_seq_len: int) -> LlamaForCausalLM:
+def empty_model(config: ModelConfig, device: torch.device, dtype: torch.dtype, max_seq_len: int) -> LlamaForCausalLM:
+    """A model of these shapes whose weights nobody has filled in."""
     length = min(max_seq_len, config.max_position_embeddings)
     with _defaults(dtype), device:
         return FAMILIES[config.family](config, length).eval()

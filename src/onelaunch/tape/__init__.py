@@ -9,6 +9,7 @@ from onelaunch.tape.recorder import Recorder
 from onelaunch.tape.replay import Executor, PythonExecutor
 from onelaunch.tape.rules import RULES, CaptureError, Rule
 from onelaunch.tape.script import ScriptExecutor
+from onelaunch.tape.shapes import record_shapes
 from onelaunch.tape.tape import Buffer, Frozen, Kernel, Tape, TensorRef
 
 __all__ = [
@@ -29,4 +30,5 @@ __all__ = [
     "Tape",
     "TensorRef",
     "make_executor",
+    "record_shapes",
 ]

@@ -1,7 +1,7 @@
 """Which piece of memory a tensor stands on, while a capture runs: the graph's own, in its pool, or somebody else's.
 
 What the step makes is moved into the pool. What it finds becomes a buffer when it is first met, and what it overwrites
-there is put back at the end.
+there is put back at the end. FakeTensors have shapes and no memory, so for them only the plan is made.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
 
 from onelaunch.tape.operators import facts_of
-from onelaunch.tape.pool import Block, Owner, Pool, block_of
+from onelaunch.tape.pool import Block, Pool, block_of, simulated_address
 from onelaunch.tape.tape import Buffer, Kernel, Kind, TensorRef
 from onelaunch.tape.undo import Journal
 
@@ -21,22 +22,27 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """The buffers of one capture."""
+    """The buffers of one capture. shapes_only: whether FakeTensors were met."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self.buffers: list[Buffer] = []
+        self.shapes_only = False
         self._now = 0  # number of the next kernel
         self._own: list[tuple[Buffer, Block]] = []
-        self._known: dict[int, tuple[Buffer, Owner | None]] = {}  # by storage, with what dies with pool memory
+        self._known: dict[int, tuple[Buffer, Block | None]] = {}  # by storage
         self._opaque: dict[int, Buffer] = {}  # by identity; the buffer keeps the tensor alive
-        self._parameters: set[int] = set()  # storages
+        self._kinds: dict[int, Kind] = {}  # by storage, where it is not "input"
+        self._kept: list[torch.UntypedStorage] = []  # so that none of the above comes to mean another storage
         self._journal = Journal()
 
-    def note_parameter(self, parameter: nn.Parameter) -> None:
-        """Remember whose memory this is: operations see plain tensors."""
-        if parameter.layout is torch.strided:
-            self._parameters.add(parameter.untyped_storage()._cdata)
+    def note_kind(self, tensor: Tensor, kind: Kind) -> None:
+        """Remember what memory from outside is: a kernel may meet no more than a view of it."""
+        if tensor.layout is torch.strided:
+            storage = tensor.untyped_storage()
+            if storage._cdata not in self._kinds:
+                self._kinds[storage._cdata] = kind
+                self._kept.append(storage)
 
     def note_use(self, kernel: Kernel) -> None:
         for ref in (*kernel.reads, *kernel.writes):
@@ -65,54 +71,62 @@ class Memory:
         if tensor.layout is not torch.strided:
             buffer = self._opaque.get(id(tensor))
             if buffer is None:
-                buffer = self._add("weight", tensor, 0, 0, None, 0)
+                buffer = self._add("weight", tensor, 0, tensor.nbytes, None, 0)
                 buffer.opaque = tensor
                 self._opaque[id(tensor)] = buffer
             return buffer
         storage = tensor.untyped_storage()
-        known = self._known.get(storage._cdata)
-        if known is not None and (known[1] is None or known[1]() is not None):
-            return known[0]
         # Memory of another graph's pool is referred to by its segment, so that this graph does not keep it in use.
         block = block_of(storage)
-        kind: Kind = "weight" if isinstance(tensor, nn.Parameter) or storage._cdata in self._parameters else "input"
-        if block is None:
-            buffer = self._add(kind, tensor, storage.data_ptr(), storage.nbytes(), storage, 0)
-        else:
-            base = block.segment.memory.untyped_storage()
-            buffer = self._add(kind, tensor, block.address, storage.nbytes(), base, block.offset)
+        known = self._known.get(storage._cdata)
+        if known is not None and known[1] is block:
+            return known[0]
+        default: Kind = "weight" if isinstance(tensor, nn.Parameter) else "input"
+        kind = self._kinds.get(storage._cdata, default)
+        if block is not None:
+            buffer = self._add_block(kind, tensor, block)
             if block.hidden is not None:  # numbers that no replay has made yet: show true ones while this capture runs
                 memory, true = block.hidden
                 self._journal.save_whole(memory)
                 memory.copy_(true)
-        self._known[storage._cdata] = (buffer, None if block is None else block.owner)
+        elif isinstance(tensor, FakeTensor):
+            self.shapes_only = True
+            self._kept.append(storage)
+            buffer = self._add(kind, tensor, simulated_address(storage), int(storage.nbytes()), None, 0)
+        else:
+            buffer = self._add(kind, tensor, storage.data_ptr(), storage.nbytes(), storage, 0)
+        self._known[storage._cdata] = (buffer, block)
         return buffer
 
-    def allocate(self, op: OpOverload, tensor: Tensor, stream: int) -> Tensor:
-        """Pool memory (uint8) with the content of a fresh result."""
+    def allocate(self, op: OpOverload, tensor: Tensor, stream: int) -> torch.UntypedStorage:
+        """Pool memory with the content of a fresh result. A FakeTensor has none and stays on its own storage."""
         storage = tensor.untyped_storage()
-        block, memory = self.pool.allocate(storage.nbytes(), stream)
-        if not facts_of(op).allocates:
-            memory.copy_(torch.empty(0, dtype=torch.uint8).set_(storage))
-        elif not tensor.dtype.is_floating_point:
-            memory.zero_()  # what was there before may be used as an index while the capture runs
-        base = block.segment.memory.untyped_storage()
-        buffer = self._add("intermediate", tensor, block.address, storage.nbytes(), base, block.offset)
+        if isinstance(tensor, FakeTensor):
+            self.shapes_only = True
+            block = self.pool.simulate(storage, stream)
+        else:
+            block, memory = self.pool.allocate(storage.nbytes(), stream)
+            if not facts_of(op).allocates:
+                memory.copy_(torch.empty(0, dtype=torch.uint8).set_(storage))
+            elif not tensor.dtype.is_floating_point:
+                memory.zero_()  # what was there before may be used as an index while the capture runs
+            storage = memory.untyped_storage()
+        buffer = self._add_block("intermediate", tensor, block)
 
         def freed() -> None:
             buffer.freed = self._now
 
         block.on_free = freed
         self._own.append((buffer, block))
-        self._known[memory.untyped_storage()._cdata] = (buffer, block.owner)
-        return memory
+        self._known[storage._cdata] = (buffer, block)
+        return storage
 
     def before_write(self, op: OpOverload, tensor: Tensor, args: tuple[Any, ...]) -> None:
         """Save what ``op(*args)`` is about to overwrite in ``tensor``, if that is not the graph's own."""
         buffer = self.buffer(tensor)
         if buffer.outside:
             buffer.kind = "state"
-            if tensor.numel():
+            if tensor.numel() and not isinstance(tensor, FakeTensor):
                 self._journal.save(op, buffer.tensor(self.ref(tensor)), args)
 
     def settle(self, failed: bool) -> list[Block]:
@@ -122,11 +136,12 @@ class Memory:
         """
         self._journal.restore()
         self._known.clear()
+        self._kept.clear()
         self.pool.collect()
         for buffer, block in self._own:
             if block.alive and buffer.freed is None:
                 buffer.kind = "output"
-                if not failed:
+                if not failed and not block.segment.simulated:
                     hide(buffer, block)
             block.on_free = None
         return [block for _, block in self._own if block.hidden]
@@ -138,6 +153,11 @@ class Memory:
         buffer = Buffer(len(self.buffers), kind, address, nbytes, tensor.dtype, shape, storage, base)
         self.buffers.append(buffer)
         return buffer
+
+    def _add_block(self, kind: Kind, tensor: Tensor, block: Block) -> Buffer:
+        memory = block.segment.memory
+        base = None if memory is None else memory.untyped_storage()
+        return self._add(kind, tensor, block.address, int(tensor.untyped_storage().nbytes()), base, block.offset)
 
 
 def hide(buffer: Buffer, block: Block) -> None:

@@ -24,8 +24,9 @@ class Facts:
     """What an operator's declaration says about it."""
 
     composite: bool  # nothing but other operations
-    only_metadata: bool  # changes a tensor's geometry in place
+    only_metadata: bool  # changes a tensor's geometry in place, or asks for it
     allocates: bool  # makes memory and computes nothing
+    lifts: bool  # makes a tensor of a number that the host holds
     random: bool
     write_at: tuple[tuple[int, str], ...]  # position and name of the arguments that it writes
     updates_statistics: bool  # writes ``running_mean`` and ``running_var``, the arguments before ``training``, too
@@ -42,10 +43,12 @@ def facts_of(op: OpOverload) -> Facts:
     """Read an operator's declaration, once."""
     name, schema = op.name(), op._schema
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    asks = op.namespace == "prim"  # a FakeTensor is asked for its device in this way, and the dispatcher knows nothing
     return Facts(
-        composite=has_kernel(name, "CompositeImplicitAutograd") and not has_kernel(name, "CPU"),
-        only_metadata=torch.Tag.inplace_view in op.tags or schema.name in ("aten::set_", "aten::resize_"),
+        composite=not asks and has_kernel(name, "CompositeImplicitAutograd") and not has_kernel(name, "CPU"),
+        only_metadata=asks or torch.Tag.inplace_view in op.tags or schema.name in ("aten::set_", "aten::resize_"),
         allocates=schema.name in _ALLOCATIONS,
+        lifts=schema.name in ("aten::lift_fresh", "aten::lift_fresh_copy", "aten::lift"),
         random=torch.Tag.nondeterministic_seeded in op.tags,
         write_at=tuple(
             (at, argument.name)

@@ -4,6 +4,8 @@ Memory comes in segments that never merge: 2 MB for requests up to 1 MB, 20 MB u
 2 MB as needed. A block is free again as soon as the last tensor on it is gone, and the next request takes it. That is
 why a recorded address can serve several tensors of one step, and why graphs that share a pool overwrite each other's
 results.
+
+The same plan can be made for tensors without memory (``simulate``): the addresses are then made up.
 """
 
 from __future__ import annotations
@@ -12,9 +14,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,38 +24,53 @@ MEDIUM_REQUEST = 10 << 20
 MEDIUM_SEGMENT = 20 << 20
 ALIGNMENT = 512
 
-Owner: TypeAlias = "weakref.ref[np.ndarray]"  # of the array under one tensor on a block; gone with its storage
-
-# By storage: the pool block that it stands on, and since when: the addresses of both are used again.
-_blocks: dict[int, tuple[Block, Owner]] = {}
+_blocks: dict[int, Block] = {}  # by storage: the pool block that a tensor's storage stands on
+_addresses: dict[int, int] = {}  # by storage: the made-up address of memory that is none
 _numbers = count(1)
+_next_address = 1 << 44
 
 
 def block_of(storage: torch.UntypedStorage) -> Block | None:
     """The pool block under a tensor's storage, or None where it is ordinary memory."""
-    block, owner = _blocks.get(storage._cdata, (None, None))
-    return block if owner is not None and owner() is not None else None
+    return _blocks.get(storage._cdata)
+
+
+def simulated_address(storage: torch.UntypedStorage) -> int:
+    """The made-up address of a storage without memory: the same as long as it lives, and nobody else's."""
+    key = storage._cdata
+    if key not in _addresses:
+        _addresses[key] = _make_up(storage.nbytes(), ALIGNMENT)
+        weakref.finalize(storage, _addresses.pop, key)
+    return _addresses[key]
+
+
+def _make_up(nbytes: int, alignment: int) -> int:
+    global _next_address
+    address = -(-_next_address // alignment) * alignment
+    _next_address = address + max(nbytes, 1)
+    return address
 
 
 @dataclass(eq=False)
 class Segment:
-    """A contiguous piece of memory, cut into blocks in the order of their addresses."""
+    """A contiguous piece of memory, cut into blocks in the order of their addresses. simulated: there is no memory."""
 
     nbytes: int
     small: bool
     stream: int
-    memory: Tensor = field(init=False, repr=False)  # uint8
+    simulated: bool
+    address: int = field(init=False)
+    memory: Tensor | None = field(init=False, repr=False, default=None)  # uint8
     blocks: list[Block] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        with torch.inference_mode(False):
-            self.memory = torch.empty(self.nbytes, dtype=torch.uint8)
-        self.array = self.memory.numpy()
+        if self.simulated:
+            self.address = _make_up(self.nbytes, SMALL_SEGMENT)
+        else:
+            with torch.inference_mode(False):
+                self.memory = torch.empty(self.nbytes, dtype=torch.uint8)
+            self.address = self.memory.data_ptr()
         self.blocks = [Block(self, 0, self.nbytes)]
-
-    @property
-    def address(self) -> int:
-        return self.memory.data_ptr()
 
 
 @dataclass(eq=False)
@@ -66,7 +81,7 @@ class Block:
     offset: int
     nbytes: int
     free: bool = True
-    owner: Owner | None = field(default=None, repr=False)
+    owner: weakref.ref[torch.UntypedStorage] | None = field(default=None, repr=False)
     on_free: Callable[[], None] | None = field(default=None, repr=False)
     hidden: tuple[Tensor, Tensor] | None = field(default=None, repr=False)  # see hide() in memory.py
 
@@ -97,27 +112,28 @@ class Pool:
     def reserved_bytes(self) -> int:
         return sum(segment.nbytes for segment in self.segments)
 
+    @property
+    def simulated(self) -> bool | None:
+        """Whether this is a plan without memory; None while the pool is empty."""
+        return self.segments[0].simulated if self.segments else None
+
     def allocate(self, nbytes: int, stream: int = 0) -> tuple[Block, Tensor]:
         """A block for ``nbytes`` and a uint8 tensor on it. The block is taken back when the tensor's storage is gone.
 
         Blocks are shared only by requests of the same stream, as on a GPU.
         """
-        self.collect()
-        rounded = max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
-        block = self._best_fit(rounded, stream)
-        self._split(block, rounded)
-        block.free = False
-        self.used_bytes += block.nbytes
-        self.naive_bytes += block.nbytes
-        self.peak_bytes = max(self.peak_bytes, self.used_bytes)
-        # The storage keeps this array alive and nothing else does, so its end is the end of the storage. Callbacks may
-        # come at any time (garbage collection): they only leave a note.
-        array = block.segment.array[block.offset : block.offset + max(nbytes, 1)]
-        dead = self._dead
-        block.owner = weakref.ref(array, lambda _: dead.append(block))
-        memory = torch.from_numpy(array)
-        _blocks[memory.untyped_storage()._cdata] = block, block.owner
+        block = self._take(nbytes, stream, simulated=False)
+        assert block.segment.memory is not None
+        # A storage of its own, so that its end is the end of the tensors on this block.
+        memory = torch.from_numpy(block.segment.memory.numpy()[block.offset : block.offset + max(nbytes, 1)])
+        self._watch(block, memory.untyped_storage())
         return block, memory
+
+    def simulate(self, storage: torch.UntypedStorage, stream: int = 0) -> Block:
+        """The block that ``storage`` would take if it had memory. It is taken back when the storage is gone."""
+        block = self._take(int(storage.nbytes()), stream, simulated=True)
+        self._watch(block, storage)
+        return block
 
     def collect(self) -> None:
         """Take back the blocks whose tensors are gone."""
@@ -130,7 +146,34 @@ class Pool:
                 block.on_free = None
             self._merge(block)
 
-    def _best_fit(self, nbytes: int, stream: int) -> Block:
+    def _take(self, nbytes: int, stream: int, simulated: bool) -> Block:
+        if self.simulated is (not simulated):
+            kinds = ("memory", "shapes only")
+            raise RuntimeError(
+                f"a pool with {kinds[not simulated]} was given to a capture with {kinds[simulated]}: graphs of "
+                "FakeTensors and graphs with memory cannot share a pool. Give each kind its own."
+            )
+        self.collect()
+        rounded = max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
+        block = self._best_fit(rounded, stream, simulated)
+        self._split(block, rounded)
+        block.free = False
+        self.used_bytes += block.nbytes
+        self.naive_bytes += block.nbytes
+        self.peak_bytes = max(self.peak_bytes, self.used_bytes)
+        return block
+
+    def _watch(self, block: Block, storage: torch.UntypedStorage) -> None:
+        key, dead = storage._cdata, self._dead
+
+        def gone(_: object) -> None:  # at any time, in the middle of a garbage collection: only leave a note
+            _blocks.pop(key, None)
+            dead.append(block)
+
+        _blocks[key] = block
+        block.owner = weakref.ref(storage, gone)
+
+    def _best_fit(self, nbytes: int, stream: int, simulated: bool) -> Block:
         small = nbytes <= SMALL_REQUEST
         fitting = [
             block
@@ -147,7 +190,7 @@ class Pool:
             size = MEDIUM_SEGMENT
         else:
             size = -(-nbytes // SMALL_SEGMENT) * SMALL_SEGMENT
-        self.segments.append(Segment(size, small, stream))
+        self.segments.append(Segment(size, small, stream, simulated))
         return self.segments[-1].blocks[0]
 
     @staticmethod

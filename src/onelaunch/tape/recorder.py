@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -60,10 +61,11 @@ class Recorder:
         """End the recording and undo its effects. After a failure the tape is of no use."""
         for ear in reversed(self._ears):
             ear.__exit__(None, None, None)
-        for key, state in self._states.items():
-            self._generators[key].set_state(state)
+        with unset_fake_temporarily():
+            for key, state in self._states.items():
+                self._generators[key].set_state(state)
         hidden = self.memory.settle(failed)
-        return Tape(self.kernels, self.memory.buffers, self.pool, hidden)
+        return Tape(self.kernels, self.memory.buffers, self.pool, hidden, self.memory.shapes_only)
 
     def refuse(self, error: CaptureError) -> None:
         self.invalid = True
@@ -77,9 +79,6 @@ class Recorder:
             check_function(function, args, kwargs)
         except CaptureError as error:
             self.refuse(error)
-        for arg in leaves((args, list(kwargs.values()))):
-            if isinstance(arg, nn.Parameter):
-                self.memory.note_parameter(arg)
 
     def hear_operation(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An ATen operation: run it, record it, and return its result in the pool's memory."""
@@ -87,12 +86,15 @@ class Recorder:
         if stream is None:
             return op(*args, **kwargs)
         facts = facts_of(op)
+        tensors = [leaf for leaf in leaves((args, list(kwargs.values()))) if isinstance(leaf, Tensor)]
+        for tensor in tensors:
+            if type(tensor) is not Tensor and isinstance(tensor, nn.Parameter):
+                self.memory.note_kind(tensor, "weight")
         if facts.composite:  # in inference mode these arrive whole; a GPU sees the kernels that they are made of
             with self._ears[1]:
                 return run_composite(op, args, kwargs)
         if self.invalid:
             raise CaptureError("invalidated", op.name())
-        tensors = [leaf for leaf in leaves((args, list(kwargs.values()))) if isinstance(leaf, Tensor)]
         written = [tensor for tensor in leaves(facts.written(args, kwargs)) if isinstance(tensor, Tensor)]
         try:
             check_operator(op, args, kwargs)
@@ -107,6 +109,9 @@ class Recorder:
         for tensor in written:
             self.memory.before_write(op, tensor, args)
         result = op(*args, **kwargs)
+        if facts.lifts:  # a number that the host wrote down: there before any kernel runs
+            self.memory.note_kind(result, "constant")
+            return result
         return self._record(op, args, kwargs, tensors, written, result, stream)
 
     def _record(
@@ -121,7 +126,7 @@ class Recorder:
     ) -> Any:
         arguments = {tensor.untyped_storage()._cdata for tensor in tensors if tensor.layout is torch.strided}
         outputs: list[TensorRef | None] = []
-        moved: dict[int, Tensor] = {}  # by storage: the pool's memory in its place
+        moved: dict[int, torch.UntypedStorage] = {}  # by storage: the pool's memory in its place
         ref = self.memory.ref
 
         def move(tensor: Tensor) -> Tensor:
@@ -136,22 +141,28 @@ class Recorder:
             memory = moved.get(storage._cdata)
             if memory is None:
                 memory = moved[storage._cdata] = self.memory.allocate(op, tensor, stream)
-            out = torch.empty(0, dtype=tensor.dtype).set_(
-                memory.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride()
-            )
-            outputs.append(ref(out))
-            return out
+            if memory is not storage:
+                tensor = torch.empty(0, dtype=tensor.dtype).set_(
+                    memory, tensor.storage_offset(), tensor.size(), tensor.stride()
+                )
+            outputs.append(ref(tensor))
+            return tensor
+
+        def read(tensor: Tensor) -> TensorRef:
+            reads.append(ref(tensor))
+            return reads[-1]
 
         result = replace(result, Tensor, move)
         if (not moved and not written) or facts_of(op).allocates:
             return result
+        reads: list[TensorRef] = []
         kernel = Kernel(
             index=len(self.kernels),
             op=op,
-            args=replace(args, Tensor, ref),
-            kwargs={name: replace(value, Tensor, ref) for name, value in kwargs.items()},
+            args=replace(args, Tensor, read),
+            kwargs={name: replace(value, Tensor, read) for name, value in kwargs.items()},
             outputs=tuple(outputs),
-            reads=tuple(ref(tensor) for tensor in tensors),
+            reads=tuple(reads),
             writes=tuple(ref(tensor) for tensor in written) + tuple(place for place in outputs if place is not None),
             where=user_line(),
             stream=stream,
@@ -168,7 +179,8 @@ class Recorder:
             if key not in self._generators:
                 raise CaptureError("unregistered-rng", op.name())
             if key not in self._states:
-                self._states[key] = self._generators[key].get_state()
+                with unset_fake_temporarily():
+                    self._states[key] = self._generators[key].get_state()
 
 
 def check_layouts(op: OpOverload, tensors: Iterable[Tensor], written: Iterable[Tensor] = ()) -> None:
@@ -190,6 +202,11 @@ class _Operations(TorchDispatchMode):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self.recorder = recorder
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False, or PyTorch imports torch.compile (2 s) in the middle of the capture, to keep it out of here."""
+        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with torch._C.DisableTorchFunction():

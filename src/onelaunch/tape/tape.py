@@ -56,8 +56,9 @@ class Buffer:
     kind: ``input`` (made outside, only read), ``weight`` (a parameter), ``state`` (made outside and written),
     ``constant`` (a number that the host wrote down during capture), ``intermediate`` and ``output`` (in the graph's
     pool; an output still had an owner when the capture ended).
-    address, nbytes: where it is. first_use, last_use: numbers of kernels. freed: the kernel before which its last owner
-    let go, so that its memory could be used again; None where the capture ended first.
+    address, nbytes: where it is. Weights that oneDNN packed have no address (0); ``opaque`` holds them.
+    first_use, last_use: numbers of kernels. freed: the kernel before which its last owner let go, so that its memory
+    could be used again; None where the capture ended first.
     """
 
     index: int
@@ -79,10 +80,18 @@ class Buffer:
         return self.kind in ("input", "weight", "state", "constant")
 
     def tensor(self, ref: TensorRef) -> Tensor:
-        """A tensor over this memory with the geometry of ``ref``. It has no history and takes part in no autograd."""
+        """A tensor over this memory with the geometry of ``ref``. It has no history and takes part in no autograd.
+
+        Raises RuntimeError where the tape was recorded from FakeTensors.
+        """
         if self.opaque is not None:
             return self.opaque
-        if self.storage is None or 0 in ref.size:
+        if self.storage is None:
+            raise RuntimeError(
+                "this tape was recorded from FakeTensors: it has shapes and made-up addresses, and no memory to replay "
+                "in or to read. Record the step again with real tensors."
+            )
+        if 0 in ref.size:
             return torch.empty_strided(ref.size, ref.stride, dtype=ref.dtype)
         return alias(self.storage, ref.dtype, self.base // ref.dtype.itemsize + ref.offset, ref)
 
@@ -143,12 +152,16 @@ class Frozen(NamedTuple):
 
 @dataclass(eq=False)
 class Tape:
-    """Kernels in the order they were recorded, the buffers they touch, and the pool their results live in."""
+    """Kernels in the order they were recorded, the buffers they touch, and the pool their results live in.
+
+    shapes_only: recorded from FakeTensors, to be read and not replayed.
+    """
 
     kernels: list[Kernel]
     buffers: list[Buffer]
     pool: Pool
     hidden: list[Block] = field(default_factory=list, repr=False)
+    shapes_only: bool = False
 
     def reveal(self) -> None:
         """Note that a replay is making the outputs, which hold garbage until then."""
@@ -169,30 +182,38 @@ class Tape:
         Memory counts by address, so a buffer that reuses another's place comes after it. A strided view counts as all
         bytes between its first and its last. Dependencies that others imply may be left out.
         """
-        history: dict[int, list[tuple[int, int, int, bool]]] = {}  # by storage: start, end, kernel, writes
+        regions = self._regions()
+        history: list[list[tuple[int, int, int, bool]]] = [[] for _ in regions]  # start, end, kernel, writes
         result = []
         for kernel in self.kernels:
             before: set[int] = set()
-            accesses = [(ref, False) for ref in kernel.reads] + [(ref, True) for ref in kernel.writes]
-            placed = [(*self._place(ref), writes) for ref, writes in accesses]
-            for key, start, end, writes in placed:
-                for begin, stop, other, wrote in history.get(key, ()):
+            accesses = []
+            for ref, writes in [(ref, False) for ref in kernel.reads] + [(ref, True) for ref in kernel.writes]:
+                buffer = self.buffers[ref.buffer]
+                start, end = (buffer.address + byte for byte in ref.span)
+                if start < end and buffer.opaque is None:  # opaque memory is only read
+                    accesses.append((history[regions[ref.buffer]], start, end, writes))
+            for past, start, end, writes in accesses:
+                for begin, stop, other, wrote in past:
                     if begin < end and start < stop and (writes or wrote):
                         before.add(other)
-            for key, start, end, writes in placed:
-                past = history.setdefault(key, [])
+            for past, start, end, writes in accesses:
                 if writes:  # whoever touches these bytes later comes after this kernel, and so after those
                     past[:] = [entry for entry in past if entry[0] < start or entry[1] > end]
                 past.append((start, end, kernel.index, writes))
             result.append(tuple(sorted(before)))
         return result
 
-    def _place(self, ref: TensorRef) -> tuple[int, int, int]:
-        buffer = self.buffers[ref.buffer]
-        start, end = ref.span
-        if buffer.storage is None:
-            return -buffer.index - 1, 0, 1
-        return buffer.storage.data_ptr(), buffer.base + start, buffer.base + end
+    def _regions(self) -> list[int]:
+        """For each buffer a number; buffers whose addresses overlap, also by way of others, have the same."""
+        regions = [0] * len(self.buffers)
+        region, reached = -1, 0
+        for buffer in sorted(self.buffers, key=lambda buffer: buffer.address):
+            if buffer.address >= reached:
+                region += 1
+            regions[buffer.index] = region
+            reached = max(reached, buffer.address + buffer.nbytes)
+        return regions
 
     def summary(self) -> str:
         """A few lines: how many kernels of which kind, what memory, what was frozen."""
@@ -203,9 +224,11 @@ class Tape:
         ]
         lines.append(f"{len(self.buffers)} buffers")
         for kind in KINDS:
-            sizes = [buffer.nbytes for buffer in self.buffers if buffer.kind == kind]
-            if sizes:
-                lines.append(f"  {len(sizes):5d}  {kind}, {sum(sizes):,} bytes")
+            of_kind = [buffer for buffer in self.buffers if buffer.kind == kind]
+            if of_kind:
+                packed = sum(buffer.opaque is not None for buffer in of_kind)
+                note = f", {packed} of them packed by oneDNN" if packed else ""
+                lines.append(f"  {len(of_kind):5d}  {kind}, {sum(b.nbytes for b in of_kind):,} bytes{note}")
         lines.append(f"pool: {self.pool.peak_bytes:,} bytes at the peak, {self.pool.naive_bytes:,} without reuse")
         lines.append(f"{len(self.frozen())} frozen values")
         return "\n".join(lines)
