@@ -190,8 +190,10 @@ class Tape:
             accesses = []
             for ref, writes in [(ref, False) for ref in kernel.reads] + [(ref, True) for ref in kernel.writes]:
                 buffer = self.buffers[ref.buffer]
+                if buffer.opaque is not None:  # only ever read
+                    continue
                 start, end = (buffer.address + byte for byte in ref.span)
-                if start < end and buffer.opaque is None:  # opaque memory is only read
+                if start < end:
                     accesses.append((history[regions[ref.buffer]], start, end, writes))
             for past, start, end, writes in accesses:
                 for begin, stop, other, wrote in past:
