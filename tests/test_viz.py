@@ -49,6 +49,10 @@ FIGURES = {
     "places": lambda: viz.name_and_graph("x", MOMENTS, reads=4096),
     "gathered": lambda: viz.gathered_tokens({"step 1": [5, 31], "step 2": [6, 32]}, max_len=64),
     "bars": lambda: viz.bars({"64 tokens": {"a": 1.5, "b": 2}, "128 tokens": {"b": 3}}, "time of a step", "ms"),
+    "staircase": lambda: viz.padding_staircase([1, 2, 4, 8], 10, batch=5),
+    "staircase with traffic": lambda: viz.padding_staircase([32, 48, 64], 64, counts={37: 9, 3: 1}),
+    "capture lists": lambda: viz.capture_lists({"short": [1, 2, 4], "long": range(1, 40), "none": []}, top=32),
+    "waste": lambda: viz.waste_against_graphs({2: 0.9, 4: 0.5, 8: 0.1}, {"even": (4, 0.6), "uneven": (5, 0.55)}),
     "counts": lambda: viz.kernel_counts({"norms": 61, "matrix products": 121}),
     "pages": lambda: viz.page_table(TABLE, seq_lens=[20, 7], rows=[0, 1], page_size=16, num_pages=6, dummy_page=9),
     "batches": lambda: viz.batch_timeline([("prefill", [0]), ("decode", [0]), ("prefill", [1]), ("decode", [0, 1])]),
@@ -235,6 +239,20 @@ def test_the_words_say_how_much_of_what_is_gathered_is_used():
     assert "Of 256 positions read here, 74 hold a token (29%)" in figure.caption
 
 
+def test_the_words_say_what_a_batch_is_run_as_and_what_that_wastes():
+    assert "5 requests run as 8: 3 rows of padding, 60% on top" in FIGURES["staircase"]().caption
+    assert "10 requests fit into no graph" in viz.padding_staircase([1, 8], 10, batch=10).caption
+    caption = FIGURES["staircase with traffic"]().caption  # 9 steps of 11 and one of 29 dummy rows, for 336 live ones
+    assert f"{(9 * 11 + 29) / 336:.1%}" in caption
+    assert "Without a graph: 1 step." in viz.padding_staircase([2], 4, counts={1: 1, 3: 1}).caption
+
+
+def test_lists_are_said_with_their_number_of_graphs():
+    alt = FIGURES["capture lists"]().alt
+    assert "short has 3 graphs, 1, 2 and 4; long has 39 graphs, 1, 2, 3, 4, 5, 6 and so on to 39; none has none" in alt
+    assert "even 60.0% with 4 graphs; uneven 55.0% with 5 graphs" in FIGURES["waste"]().alt
+
+
 def test_a_bar_has_its_name_and_value_in_the_words():
     assert "in ms. 64 tokens: a 1.5, b 2; 128 tokens: b 3." in FIGURES["bars"]().alt
     assert FIGURES["bars"]().caption == "Time of a step in ms."
@@ -252,6 +270,10 @@ def test_the_words_say_when_name_and_graph_have_parted():
     [
         (lambda: viz.host_and_device_lanes(launch_us=0, kernel_us=2), "above zero"),
         (lambda: viz.kernel_counts({}), "empty"),
+        (lambda: viz.padding_staircase([1, 2], 4, batch=5), "1 to 4"),
+        (lambda: viz.padding_staircase([], 4), "recorded size"),
+        (lambda: viz.capture_lists({}, 4), "must be a list"),
+        (lambda: viz.waste_against_graphs({}, {"even": (4, 0.6)}), "entry each"),
         (lambda: viz.gathered_tokens({"step 1": [65]}, max_len=64), "1 to 64"),
         (lambda: viz.bars({"a": {}}, "time"), "needs a bar"),
         (lambda: viz.name_and_graph("x", MOMENTS, reads=1), "the one the graph reads"),

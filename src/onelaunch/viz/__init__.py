@@ -11,6 +11,7 @@ from onelaunch.viz.gathers import gathered_tokens
 from onelaunch.viz.graphs import tape_graph
 from onelaunch.viz.lanes import host_and_device_lanes
 from onelaunch.viz.measured import measured
+from onelaunch.viz.paddings import capture_lists, padding_staircase, waste_against_graphs
 from onelaunch.viz.pages import page_table
 from onelaunch.viz.places import Moment, name_and_graph
 from onelaunch.viz.pools import pool_map
@@ -21,15 +22,18 @@ __all__ = [
     "Moment",
     "bars",
     "batch_timeline",
+    "capture_lists",
     "fixed_buffers",
     "gathered_tokens",
     "host_and_device_lanes",
     "kernel_counts",
     "measured",
     "name_and_graph",
+    "padding_staircase",
     "page_table",
     "pool_map",
     "tape_graph",
     "tape_table",
     "time_bars",
+    "waste_against_graphs",
 ]

@@ -103,6 +103,10 @@ class Canvas:
         """A polyline."""
         self._path(Path(list(points)), color, width, alpha, dashed)
 
+    def area(self, points: Sequence[tuple[float, float]], color: str, fill: float = 0.22) -> None:
+        """A filled polygon without an edge."""
+        self.axes.fill(*zip(*points, strict=True), color=color, alpha=fill, linewidth=0, clip_on=False)
+
     def curve(self, *points: tuple[float, float], color: str = FOREGROUND, width: float = 0.9) -> None:
         """From the first point to the last; the two between them are a Bezier curve's controls."""
         codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
