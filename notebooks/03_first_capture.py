@@ -206,7 +206,7 @@ ask for that, the reuse of memory does.
 
 On a GPU the question does not even arise in this example. What was captured from one stream keeps the order of that
 stream, one kernel after the other. Kernels that shall run side by side have to be captured from several streams;
-chapter 4 does that.
+[chapter 4](04_what_a_capture_refuses.ipynb) does that.
 
 In numbers:
 """

@@ -206,6 +206,20 @@ def test_the_graph_tells_data_from_memory_that_is_used_again():
     assert alt.endswith("used again: 1 relu before 2 mm.")
 
 
+def test_the_graph_names_what_runs_on_another_stream():
+    side, g = emulator.Stream(), emulator.CUDAGraph()
+    with emulator.graph(g):
+        side.wait_stream(emulator.current_stream())
+        with emulator.stream(side):
+            up = X @ WEIGHT
+        gate = (X @ WEIGHT).relu()
+        emulator.current_stream().wait_stream(side)
+        out = gate * up  # noqa: F841 - held until the capture ends: an output
+    assert "On another stream: 0 mm." in viz.tape_graph(g.tape).alt
+    assert "memory is used again" not in viz.tape_graph(g.tape).alt
+    assert "stream" not in viz.tape_graph(tape()).alt
+
+
 def test_a_line_stands_in_the_graph_for_every_order_that_the_tape_demands():
     recorded = tape()
     data = graphs.data_edges(recorded, 5)

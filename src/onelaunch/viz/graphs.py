@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from onelaunch.viz.canvas import GREY, Canvas, join, plural, text_width
+from onelaunch.viz.canvas import GREY, PURPLE, Canvas, join, plural, text_width
 from onelaunch.viz.figure import Figure
 from onelaunch.viz.labels import COLORS, Labels, short
 from onelaunch.viz.layers import Edge, Node, arrange
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from onelaunch.tape import Tape
 
-LAYER, BOX, TOP, MARGIN = 44.0, 20.0, 28.0, 50.0
+LAYER, BOX, TOP, MARGIN = 44.0, 20.0, 38.0, 50.0
 
 
 def tape_graph(tape: Tape, names: Mapping[str, Tensor] | None = None, kernels: int = 24) -> Figure:
@@ -31,6 +31,7 @@ def tape_graph(tape: Tape, names: Mapping[str, Tensor] | None = None, kernels: i
     drawn = min(kernels, len(tape.kernels))
     data = data_edges(tape, drawn)
     memory = memory_edges(tape, data, drawn)
+    side = [kernel.index for kernel in tape.kernels[:drawn] if kernel.stream != tape.kernels[-1].stream]
     boxes, ends = _boxes(tape, Labels(tape, names), drawn)
     lines = ends + data
     layout = arrange(list(boxes), lines)
@@ -41,7 +42,7 @@ def tape_graph(tape: Tape, names: Mapping[str, Tensor] | None = None, kernels: i
         return MARGIN + across * (canvas.width - 2 * MARGIN), TOP + LAYER * layer + BOX / 2 + edge
 
     widths = {node: text_width(text) + 10 for node, (text, _) in boxes.items()}
-    _legend(canvas, bool(memory))
+    _legend(canvas, bool(memory), bool(side))
     for before, after in memory:
         (x, y), (to_x, to_y) = place(layout.spots[before]), place(layout.spots[after])
         if y == to_y:  # side by side
@@ -62,7 +63,7 @@ def tape_graph(tape: Tape, names: Mapping[str, Tensor] | None = None, kernels: i
         x, y = place(layout.spots[node])
         radius = 2 if isinstance(node, int) else 9
         canvas.box(x - widths[node] / 2, y - BOX / 2, widths[node], BOX, color, text, 0.24, radius=radius)
-    return Figure(canvas.drawing, *_words(boxes, lines, memory, len(tape.kernels)))
+    return Figure(canvas.drawing, *_words(boxes, lines, memory, side, len(tape.kernels)))
 
 
 def data_edges(tape: Tape, kernels: int) -> list[Edge]:
@@ -116,7 +117,8 @@ def _boxes(tape: Tape, labels: Labels, kernels: int) -> tuple[dict[Node, tuple[s
                 boxes["from", buffer.index] = (labels.of(buffer), COLORS[buffer.kind])
                 edges[("from", buffer.index), kernel.index] = None
     for kernel in tape.kernels[:kernels]:
-        boxes[kernel.index] = (f"{kernel.index} {short(kernel)}", COLORS["intermediate"])
+        color = COLORS["intermediate"] if kernel.stream == tape.kernels[-1].stream else PURPLE
+        boxes[kernel.index] = (f"{kernel.index} {short(kernel)}", color)
         for ref in kernel.writes:
             buffer = tape.buffers[ref.buffer]
             if buffer.kind in ("output", "state"):
@@ -125,16 +127,24 @@ def _boxes(tape: Tape, labels: Labels, kernels: int) -> tuple[dict[Node, tuple[s
     return boxes | results, list(edges)
 
 
-def _legend(canvas: Canvas, has_memory: bool) -> None:
+def _legend(canvas: Canvas, has_memory: bool, has_side: bool) -> None:
     canvas.line([(0, 8), (22, 8)])
     canvas.text(27, 8, "reads its result")
     if has_memory:
-        canvas.line([(140, 8), (162, 8)], GREY, width=1.4, dashed=True)
-        canvas.text(167, 8, "uses its memory again")
+        canvas.line([(135, 8), (157, 8)], GREY, width=1.4, dashed=True)
+        canvas.text(162, 8, "uses its memory again")
+    if has_side:
+        x, y = (0, 24) if has_memory else (135, 8)
+        canvas.box(x, y - 5, 22, 10, PURPLE, fill=0.24)
+        canvas.text(x + 27, y, "on another stream")
 
 
 def _words(
-    boxes: Mapping[Node, tuple[str, str]], lines: Sequence[Edge], memory: Sequence[Edge], total: int
+    boxes: Mapping[Node, tuple[str, str]],
+    lines: Sequence[Edge],
+    memory: Sequence[Edge],
+    side: Sequence[int],
+    total: int,
 ) -> tuple[str, str]:
     """Alt text and caption."""
     drawn = sum(isinstance(node, int) for node in boxes)
@@ -143,6 +153,8 @@ def _words(
     first = f"The first {drawn} of {total} kernels" if drawn < total else plural(total, "kernel")
     alt = f"A graph of {first[0].lower()}{first[1:]}. Lines lead from {join(said or ['nothing to nothing'])}."
     caption = f"{first[0].upper()}{first[1:]}. A line leads from a result to who reads it."
+    if side:
+        alt += f" On another stream: {join([boxes[kernel][0] for kernel in side])}."
     if again:
         alt += f" Dashed, because memory is used again: {join(again)}."
         caption += " Dashed: no number passes, but the later kernel writes where the earlier one reads or writes."
