@@ -140,7 +140,7 @@ else:
 - **weights** stay.
 
 Five inputs are all that a step brings. Three of them belong to the tokens (`input_ids`, `positions`, `out_loc`), two
-to attention (`page_table`, `seq_lens`, the subject of the next chapter). Whoever forgets one of the five has a fault
+to attention (`page_table`, `seq_lens`, [the next chapter](07_metadata_is_data.ipynb)). Whoever forgets one of the five has a fault
 that nobody reports.
 
 ## The buffer class

@@ -115,7 +115,8 @@ if cuda.is_emulated:
 """
 - `python_number` was recorded with a slice of five rows. At 20 it still looks at five. No error.
 - `ask_the_device` needs the number to know the *shape* of the slice. Reading it makes the host wait for the device,
-  and during a capture there is nothing to wait for. Refused.
+  and during a capture there is nothing to wait for. Refused
+  ([chapter 4](04_what_a_capture_refuses.ipynb) has all such rules).
 - `mask` always computes all 32 places. The length is **a value in a tensor**, compared with the places by a kernel.
   It can be recorded, and the recording is right for every length up to 32.
 

@@ -92,7 +92,7 @@ logits = buffer.logits[:batch.size]   # the dummy's row is cut off
 values of its own: token 0 at position 0, length 1, and a slot in a page that no one else has.
 
 **The fixed buffers are the contract.** The recording reads these addresses and no others. You can see that they stay
-where they are while their values change:
+where they are while their values change ([chapter 6](06_fixed_buffers.ipynb) is about them):
 """
 
 # %% tags=["nbval-check-output"]
@@ -108,7 +108,7 @@ while (batch := llm.step()) is not None:
 # %% [markdown]
 """
 The last row is the dummy's: position 0 in every step. Here is one step whole, with the lengths that attention reads
-(its page-table rows are copied in the same way):
+(its page-table rows are copied in the same way, [chapter 7](07_metadata_is_data.ipynb)):
 """
 
 # %%
@@ -216,7 +216,8 @@ the count.
 ## Which sizes to record
 
 With few sizes, many rows are padding. With many, the start takes longer and memory goes to graphs instead of the KV
-cache. The rule here is mini-sglang's, except that a ceiling which the rule would miss is recorded too:
+cache. The rule here is mini-sglang's, except that a ceiling which the rule would miss is recorded too
+([chapter 8](08_padding.ipynb) compares the lists of five engines):
 """
 
 # %% tags=["nbval-check-output"]
@@ -235,7 +236,7 @@ print(f"37 requests run as {padded_size(37, sizes)}: {wasted} rows are padding")
 `graph="rerun"` runs Python again at every replay. So it shows each fault of the *buffers*: a copy that was forgotten,
 padding that leaks, an output kept too long. It cannot show the faults of a *recording*: a number that Python computed
 once and that is now frozen, a branch that was taken at capture time, an operation that a capture refuses. For those
-the kernels themselves have to be recorded.
+the kernels themselves have to be recorded. [Chapter 10](10_a_graph_on_a_cpu.ipynb) runs eleven faults on both.
 
 ## The same with a recording
 
@@ -349,7 +350,7 @@ values, not shapes.
 
 ## Exercises
 
-1. Leave out `out_loc` instead of `positions`. From which token on is the text wrong, and why?
+1. Leave out `out_loc` and `positions` at once. Is the text wrong from an earlier token on than with one of them?
 2. Leave out `backend.prepare_for_replay`. What does attention see?
 3. Run five requests with `cuda_graph_bs=[2, 6]`. Which graphs are used as they finish one after the other?
 4. Repeat the forgotten copy with `graph="tape"`. Is the wrong text the same as with `"rerun"`?

@@ -53,6 +53,7 @@ FIGURES = {
     "staircase with traffic": lambda: viz.padding_staircase([32, 48, 64], 64, counts={37: 9, 3: 1}),
     "capture lists": lambda: viz.capture_lists({"short": [1, 2, 4], "long": range(1, 40), "none": []}, top=32),
     "waste": lambda: viz.waste_against_graphs({2: 0.9, 4: 0.5, 8: 0.1}, {"even": (4, 0.6), "uneven": (5, 0.55)}),
+    "outcomes": lambda: viz.outcomes({"no fault": {"rerun": "right", "tape": "right"}, "branch": {"tape": "wrong"}}),
     "counts": lambda: viz.kernel_counts({"norms": 61, "matrix products": 121}),
     "pages": lambda: viz.page_table(TABLE, seq_lens=[20, 7], rows=[0, 1], page_size=16, num_pages=6, dummy_page=9),
     "batches": lambda: viz.batch_timeline([("prefill", [0]), ("decode", [0]), ("prefill", [1]), ("decode", [0, 1])]),
@@ -267,6 +268,10 @@ def test_lists_are_said_with_their_number_of_graphs():
     assert "even 60.0% with 4 graphs; uneven 55.0% with 5 graphs" in FIGURES["waste"]().alt
 
 
+def test_every_outcome_is_in_the_words():
+    assert FIGURES["outcomes"]().alt.endswith("no fault: rerun right and tape right; branch: tape wrong.")
+
+
 def test_a_bar_has_its_name_and_value_in_the_words():
     assert "in ms. 64 tokens: a 1.5, b 2; 128 tokens: b 3." in FIGURES["bars"]().alt
     assert FIGURES["bars"]().caption == "Time of a step in ms."
@@ -284,6 +289,8 @@ def test_the_words_say_when_name_and_graph_have_parted():
     [
         (lambda: viz.host_and_device_lanes(launch_us=0, kernel_us=2), "above zero"),
         (lambda: viz.kernel_counts({}), "empty"),
+        (lambda: viz.outcomes({"a": {}}), "no trial"),
+        (lambda: viz.outcomes({"a long name " * 9: {"tape": "right"}}), "no room"),
         (lambda: viz.padding_staircase([1, 2], 4, batch=5), "1 to 4"),
         (lambda: viz.padding_staircase([], 4), "recorded size"),
         (lambda: viz.capture_lists({}, 4), "must be a list"),
