@@ -7,6 +7,7 @@ kept of it is its geometry, in the kernels that use it.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +52,13 @@ class Recorder:
         self._generators = {key_of(g): g for g in (torch.default_generator, *generators)}
         self._states: dict[int, Tensor] = {}
         self._ears = (_Functions(self), _Operations(self))
+        self._collects = False
 
     def start(self) -> None:
+        # A garbage collection in the middle would free memory at a moment that nobody can foresee, so that two captures
+        # of one step would plan it differently. It would also take longer than the recording.
+        self._collects = gc.isenabled()
+        gc.disable()
         self.pool.collect()
         for ear in self._ears:
             ear.__enter__()
@@ -61,6 +67,8 @@ class Recorder:
         """End the recording and undo its effects. After a failure the tape is of no use."""
         for ear in reversed(self._ears):
             ear.__exit__(None, None, None)
+        if self._collects:
+            gc.enable()
         with unset_fake_temporarily():
             for key, state in self._states.items():
                 self._generators[key].set_state(state)
@@ -95,7 +103,7 @@ class Recorder:
                 return run_composite(op, args, kwargs)
         if self.invalid:
             raise CaptureError("invalidated", op.name())
-        written = [tensor for tensor in leaves(facts.written(args, kwargs)) if isinstance(tensor, Tensor)]
+        written = [leaf for leaf in leaves(facts.written(args, kwargs)) if isinstance(leaf, Tensor)]
         try:
             check_operator(op, args, kwargs)
             check_layouts(op, tensors, written)

@@ -236,13 +236,17 @@ class Tape:
         return "\n".join(lines)
 
 
-def leaves(value: Any) -> Iterator[Any]:
+def leaves(value: Any) -> list[Any]:
     """The items of nested lists and tuples, which is all the nesting that an operator's arguments have."""
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from leaves(item)
-    else:
-        yield value
+    if not isinstance(value, (list, tuple)):
+        return [value]
+    found = []
+    for item in value:
+        if isinstance(item, (list, tuple)):
+            found += leaves(item)
+        else:
+            found.append(item)
+    return found
 
 
 def replace(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
