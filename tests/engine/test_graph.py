@@ -163,6 +163,18 @@ def test_buffers_stay_where_they_are() -> None:
         assert isinstance(buffer, GraphCaptureBuffer)
 
 
+def test_the_memory_that_recording_took_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        caplog.at_level("INFO", "onelaunch"),
+        LLM("random:llama", device="cpu", cuda_graph_bs=[1, 2, 4], max_running_req=4) as llm,
+    ):
+        runner = llm.engine.runner
+        assert runner.graph_bytes == runner.graph_map[1].pool().reserved_bytes >= 2 << 20
+        assert f"{runner.graph_bytes / 2**20:.1f} MiB of memory" in caplog.text
+        pools = {graph.pool() for graph in runner.graph_map.values()}
+        assert len(pools) == 1
+
+
 def test_shutdown_deletes_the_graphs() -> None:
     llm = LLM("random:llama", device="cpu", cuda_graph_max_bs=2, max_running_req=4)
     runner = llm.engine.runner

@@ -12,6 +12,7 @@ from onelaunch import LLM
 from onelaunch.engine.shapes import SHAPES, decode_tapes
 from onelaunch.models.layers import MergedLinear
 from onelaunch.models.loader import RANDOM
+from onelaunch.padding import capture_sizes
 
 LLAMA_70B = SHAPES["meta-llama/Meta-Llama-3-70B"]
 
@@ -75,3 +76,16 @@ def test_a_rank_of_eight_holds_an_eighth_of_what_is_divided() -> None:
     for ranks, what in ((3, "num_attention_heads=64"), (128, "num_attention_heads=64")):
         with pytest.raises(ValueError, match=what):
             LLAMA_70B.shard(ranks)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3"])
+def test_fifteen_sizes_in_one_pool_take_what_the_largest_takes_alone(family: str) -> None:
+    sizes = capture_sizes(96)
+    assert len(sizes) == 15
+    config = replace(RANDOM[family], hidden_size=256, intermediate_size=1024)
+    alone, shared = (
+        decode_tapes(config, chosen, max_seq_len=128, dtype=torch.float32)[96].pool for chosen in ([96], sizes)
+    )
+    assert shared.reserved_bytes <= 1.05 * alone.reserved_bytes
+    assert shared.peak_bytes <= 1.05 * alone.peak_bytes
+    assert shared.naive_bytes > 20 * shared.peak_bytes

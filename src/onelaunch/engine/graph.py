@@ -12,6 +12,7 @@ import time
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from onelaunch.engine.capture import Graph, GraphPlan, make_recorder
 from onelaunch.engine.core import Batch, Context, Req
 from onelaunch.padding import padded_size
+from onelaunch.tape import PoolHandle
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +77,7 @@ class GraphStats:
 class GraphRunner:
     """Records a decode step for each size of ``graph_bs_list`` and replays the one that fits.
 
-    plan: which sizes, and what records them. dummy_req: fills the padded rows.
+    plan: which sizes, and what records them. dummy_req: fills the padded rows. graph_bytes: memory that recording took.
     """
 
     def __init__(
@@ -92,9 +94,11 @@ class GraphRunner:
         self.graph_bs_list = list(plan.sizes)
         self.max_graph_bs = max(self.graph_bs_list, default=0)
         self.graph_map: dict[int, Graph] = {}
+        self.graph_bytes = 0
         self.stats = GraphStats()
         self.model, self.context, self.dummy_req, self.device = model, context, dummy_req, device
         if self.graph_bs_list:
+            self.recorder = make_recorder(self.mode)
             dummy_slot = dummy_req.pages[0] * context.kv_cache.page_size
             self.buffer = GraphCaptureBuffer.init(self.max_graph_bs, vocab_size, device, dummy_slot)
             self._capture_graphs()
@@ -144,38 +148,42 @@ class GraphRunner:
         self.graph_map.clear()
         self.graph_bs_list, self.max_graph_bs = [], 0
 
+    def capture(self, bs: int, pool: Any = None) -> Graph:
+        """Warm up and record the decode step of batch size ``bs``, into ``pool``, or into a new one where None."""
+        batch = Batch([self.dummy_req] * bs, "decode")
+        self.context.attn_backend.prepare_for_capture(batch)
+        self.buffer.set_batch(batch)
+
+        def step() -> None:
+            with torch.inference_mode(), self.context.forward_batch(batch):
+                logits = self.model(batch.input_ids, batch.positions, self.context)
+                self.buffer.logits[: batch.size].copy_(logits)
+
+        self.recorder.warm_up(step)
+        return self.recorder.record(step, pool)
+
     def _capture_graphs(self) -> None:
         from tqdm import tqdm  # only where something is recorded
 
-        backend, recorder = self.context.attn_backend, make_recorder(self.mode)
-        backend.init_capture_graph(self.graph_bs_list)
+        self.context.attn_backend.init_capture_graph(self.graph_bs_list)
         start, free = time.perf_counter(), free_memory(self.device)
         pool = None
         # Largest first: the smaller ones fit into the memory that it took.
         for bs in (progress := tqdm(self.graph_bs_list[::-1], unit="size", leave=False)):
             progress.set_description(f"recording batch size {bs}")
-            batch = Batch([self.dummy_req] * bs, "decode")
-            backend.prepare_for_capture(batch)
-            self.buffer.set_batch(batch)
-
-            def step(batch: Batch = batch) -> None:
-                with torch.inference_mode(), self.context.forward_batch(batch):
-                    logits = self.model(batch.input_ids, batch.positions, self.context)
-                    self.buffer.logits[: batch.size].copy_(logits)
-
-            recorder.warm_up(step)
-            graph = recorder.record(step, pool)
+            graph = self.graph_map[bs] = self.capture(bs, pool)
             pool = graph.pool() if pool is None else pool
-            self.graph_map[bs] = graph
+        taken = free - free_memory(self.device)
+        self.graph_bytes = pool.reserved_bytes if isinstance(pool, PoolHandle) else taken
         logger.info(
-            "recorded %s as %s in %.2f s; %.1f MiB of device memory",
+            "recorded %s as %s in %.2f s; %.1f MiB of memory",
             self.graph_bs_list,
             self.mode,
             time.perf_counter() - start,
-            (free - free_memory(self.device)) / 2**20,
+            self.graph_bytes / 2**20,
         )
 
 
 def free_memory(device: torch.device) -> int:
-    """Free bytes of a GPU; 0 on a CPU, where nobody counts them."""
+    """Free bytes of a GPU; 0 on a CPU, where the tape's pool knows what it took and a rerun takes none."""
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0

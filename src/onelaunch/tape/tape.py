@@ -189,10 +189,9 @@ class Tape:
             before: set[int] = set()
             accesses = []
             for ref, writes in [(ref, False) for ref in kernel.reads] + [(ref, True) for ref in kernel.writes]:
-                buffer = self.buffers[ref.buffer]
-                if buffer.opaque is not None:  # only ever read
+                if self.buffers[ref.buffer].opaque is not None:  # only ever read
                     continue
-                start, end = (buffer.address + byte for byte in ref.span)
+                start, end = self._span(ref)
                 if start < end:
                     accesses.append((history[regions[ref.buffer]], start, end, writes))
             for past, start, end, writes in accesses:
@@ -205,6 +204,23 @@ class Tape:
                 past.append((start, end, kernel.index, writes))
             result.append(tuple(sorted(before)))
         return result
+
+    def overwrites(self, kept: Tape) -> list[Buffer]:
+        """The outputs of ``kept`` that a replay of this tape overwrites: its own, and those of graphs in the same pool
+        whose memory was free when this one was recorded."""
+        writes = {self._span(ref) for kernel in self.kernels for ref in kernel.writes}
+        found = []
+        for buffer in kept.buffers:
+            start, end = buffer.address, buffer.address + buffer.nbytes
+            if buffer.kind == "output" and any(begin < end and start < stop for begin, stop in writes):
+                found.append(buffer)
+        return found
+
+    def _span(self, ref: TensorRef) -> tuple[int, int]:
+        """Address of a view's first byte, and one past its last."""
+        address = self.buffers[ref.buffer].address
+        start, end = ref.span
+        return address + start, address + end
 
     def _regions(self) -> list[int]:
         """For each buffer a number; buffers whose addresses overlap, also by way of others, have the same."""
