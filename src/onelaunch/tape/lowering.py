@@ -24,8 +24,11 @@ _FILLS = {"aten::zeros": 0, "aten::zeros_like": 0, "aten::new_zeros": 0, "aten::
 _FILLS["aten::new_ones"] = 1
 _FILLS_WITH_ARGUMENT = {"aten::full": 1, "aten::full_like": 1, "aten::new_full": 2, "aten::scalar_tensor": 0}
 _COPIES = frozenset(("aten::clone", "aten::_to_copy"))
-# Their variant with `out` writes to more than that (fft), or not to all of it (qr leaves what is below the diagonal).
-_NO_OUT = frozenset(("aten::_fft_c2r", "aten::_fft_r2c", "aten::_fft_c2c", "aten::linalg_qr"))
+# Their variant with `out` writes to more than that (fft), not to all of it (qr leaves what is below the diagonal), or
+# makes it larger for a while (the loss of each element, before their mean).
+_NO_OUT = frozenset(
+    f"aten::{name}" for name in ("_fft_c2r", "_fft_r2c", "_fft_c2c", "linalg_qr", "binary_cross_entropy")
+)
 # With a float32 tensor they use a number as a float32, so it may be one from the start.
 _ARITHMETIC = frozenset(("aten::add", "aten::sub", "aten::mul", "aten::div"))
 

@@ -6,7 +6,7 @@ there is put back at the end. FakeTensors have shapes and no memory, so for them
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +43,17 @@ class Memory:
             if storage._cdata not in self._kinds:
                 self._kinds[storage._cdata] = kind
                 self._kept.append(storage)
+
+    def origin(self, tensor: Tensor) -> Literal["host", "graph", "unknown"]:
+        """Where a GPU program would have this tensor, so far as it can be told here."""
+        if tensor.layout is not torch.strided:
+            return "unknown"
+        storage = tensor.untyped_storage()
+        if self._kinds.get(storage._cdata) == "constant":
+            return "host"
+        buffer, block = self._known.get(storage._cdata, (None, None))
+        made_here = buffer is not None and not buffer.outside and block is block_of(storage)
+        return "graph" if made_here else "unknown"
 
     def note_use(self, kernel: Kernel) -> None:
         for ref in (*kernel.reads, *kernel.writes):

@@ -17,10 +17,12 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from onelaunch.tape.checks import ON_HOST_BY_CONTRACT, check_function, check_operator
+from onelaunch.tape.detours import instead
 from onelaunch.tape.memory import Memory
 from onelaunch.tape.operators import facts_of, run_composite
 from onelaunch.tape.pool import Pool
-from onelaunch.tape.rules import CaptureError, check_function, check_operator
+from onelaunch.tape.rules import CaptureError
 from onelaunch.tape.source import user_line
 from onelaunch.tape.tape import Kernel, Tape, TensorRef, leaves, replace
 
@@ -84,9 +86,13 @@ class Recorder:
         if self.stream() is None:
             return
         try:
-            check_function(function, args, kwargs)
+            check_function(function, args, kwargs, self.memory.origin)
         except CaptureError as error:
             self.refuse(error)
+        if function in ON_HOST_BY_CONTRACT:
+            for arg in leaves((args[1:], list(kwargs.values()))):
+                if isinstance(arg, Tensor):
+                    self.memory.note_kind(arg, "constant")
 
     def hear_operation(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An ATen operation: run it, record it, and return its result in the pool's memory."""
@@ -105,7 +111,7 @@ class Recorder:
             raise CaptureError("invalidated", op.name())
         written = [leaf for leaf in leaves(facts.written(args, kwargs)) if isinstance(leaf, Tensor)]
         try:
-            check_operator(op, args, kwargs)
+            check_operator(op, args, kwargs, self.memory.origin)
             check_layouts(op, tensors, written)
             if facts.random:
                 self._check_generators(op, args, kwargs)
@@ -229,4 +235,4 @@ class _Functions(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         self.recorder.hear_function(func, args, kwargs)
-        return func(*args, **kwargs)
+        return instead(func)(*args, **kwargs)

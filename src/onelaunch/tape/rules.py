@@ -5,17 +5,11 @@ A refusal is a ``CaptureError``. It names the tensor and your line, because the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
 from onelaunch.tape.source import Source, name_of, user_line
-
-if TYPE_CHECKING:
-    from torch._ops import OpOverload
 
 NOT_PERMITTED = "CUDA error: operation not permitted when stream is capturing"
 INVALIDATED = "CUDA error: operation failed due to a previous error during capture"
@@ -58,7 +52,8 @@ RULES = {
             HOST_COPY,
             "the numbers are copied from host memory once, at capture; a replay would not see new ones, and the copy "
             "from ordinary memory makes the host wait",
-            "Make the tensor before the capture and fill it with copy_() before each replay.",
+            "Make the tensor before the capture and fill it with copy_() before each replay; one constant number is "
+            "torch.full((), number, device=...).",
         ),
         Rule(
             "dynamic-shape",
@@ -142,89 +137,3 @@ class CaptureError(RuntimeError):
         if self.cuda_error is not None:
             text += f"\nOn a GPU the error reads: {self.cuda_error}"
         super().__init__(text)
-
-
-_OPERATORS: dict[str, tuple[str, ...]] = {
-    "host-sync": ("_local_scalar_dense", "is_nonzero", "equal", "allclose", "_linalg_check_errors"),
-    "dynamic-shape": (
-        "nonzero",
-        "argwhere",
-        "masked_select",
-        "unique_dim",
-        "_unique",
-        "_unique2",
-        "unique_consecutive",
-        "unique_dim_consecutive",
-        "bincount",
-    ),
-    "library-sync": (
-        "_linalg_svd",
-        "_linalg_eigh",
-        "_linalg_eigvals",
-        "linalg_eig",
-        "linalg_eigvals",
-        "linalg_lstsq",
-        "linalg_matrix_exp",
-    ),
-}
-_RULE_OF_OPERATOR = {f"aten::{name}": rule for rule, names in _OPERATORS.items() for name in names}
-
-
-def check_operator(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise CaptureError if a capture refuses this ATen operation with these arguments."""
-    name = op._schema.name
-    rule = _RULE_OF_OPERATOR.get(name)
-    subject = next((arg for arg in args if isinstance(arg, Tensor)), None)
-    if rule is not None:
-        raise CaptureError(rule, _spoken(name), subject)
-    if name == "aten::repeat_interleave" and op._overloadname == "Tensor" and kwargs.get("output_size") is None:
-        raise CaptureError("dynamic-shape", "repeat_interleave() by a tensor", subject)
-    if name == "aten::histc":
-        low, high = (*args[2:4], 0, 0)[:2]
-        if low == high:  # then it takes the bounds from the data, on the host
-            raise CaptureError("library-sync", "histc() without bounds", subject)
-    if name in ("aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"):
-        for index in args[1]:
-            mask = index is not None and index.dtype in (torch.bool, torch.uint8)
-            if mask and (name == "aten::index" or args[2].numel() != 1):
-                raise CaptureError("dynamic-shape", "indexing with a boolean mask", index)
-    if name in ("aten::lift_fresh", "aten::lift_fresh_copy") and args[0].dim() > 0:
-        raise CaptureError("host-data", "a tensor from host data", args[0])
-
-
-def _spoken(name: str) -> str:
-    if name == "aten::_local_scalar_dense":
-        return ".item()"
-    return name.removeprefix("aten::").strip("_") + "()"
-
-
-_METHODS: dict[Callable[..., Any], tuple[str, str]] = {
-    Tensor.item: ("host-sync", ".item()"),
-    Tensor.tolist: ("host-sync", ".tolist()"),
-    Tensor.__bool__: ("host-sync", "bool()"),
-    Tensor.__int__: ("host-sync", "int()"),
-    Tensor.__float__: ("host-sync", "float()"),
-    Tensor.__index__: ("host-sync", "use as an index"),
-    Tensor.__repr__: ("host-sync", "printing"),
-    Tensor.__contains__: ("host-sync", "`in`"),
-    Tensor.cpu: ("host-copy", ".cpu()"),
-    Tensor.numpy: ("host-copy", ".numpy()"),
-    Tensor.__array__: ("host-copy", "conversion to numpy"),
-}
-
-
-def check_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise CaptureError if a capture refuses this host-side call. Some never become an ATen operation on a CPU."""
-    try:
-        found = _METHODS.get(function)
-    except TypeError:  # not hashable
-        return
-    subject = args[0] if args and isinstance(args[0], Tensor) else None
-    if found is not None:
-        raise CaptureError(*found, subject)
-    if function is Tensor.to and (kwargs.get("device") == "cpu" or args[1:2] == ("cpu",)):
-        raise CaptureError("host-copy", ".to('cpu')", subject)
-    if function is torch.tensor or function is torch.as_tensor or function is torch.asarray:
-        data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
-        if not isinstance(data, (Tensor, bool, int, float, complex)):
-            raise CaptureError("host-data", f"torch.{function.__name__}(host data)")
