@@ -192,14 +192,13 @@ def check_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
         raise CaptureError(*found, subject)
     if function is Tensor.to and (kwargs.get("device") == "cpu" or args[1:2] == ("cpu",)):
         raise CaptureError("host-copy", ".to('cpu')", subject)
-    if function is Tensor.new_tensor and kwargs.get("device") != "cpu":
+    if function is Tensor.new_tensor:
         raise CaptureError("host-data", ".new_tensor()", subject)
     if name is not None:
         data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
         if isinstance(data, (bool, int, float, complex)):
-            # Without a device it stays in host memory, where kernels read it as they do a number. A string names the
-            # device that is meant; an object is most likely some tensor's, which on a GPU would be the GPU.
-            if isinstance(kwargs.get("device"), torch.device):
+            # Without a device it stays in host memory, where kernels read it as they do a number.
+            if kwargs.get("device") is not None:
                 raise CaptureError("host-data", f"{name}({data!r}, device=...)")
         elif not isinstance(data, Tensor):
             raise CaptureError("host-data", f"{name}(host data)")
