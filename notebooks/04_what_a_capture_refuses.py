@@ -704,7 +704,8 @@ fixed place and a fixed size.
 
 ## Exercises
 
-1. `torch.tensor(2.0, device=device)` in a step: refused or not? And `torch.tensor([2.0])`? Look at the tape.
+1. `torch.tensor(2.0)` in a step: refused or not? And with `device=device`, and `torch.full((), 2.0, device=device)`?
+   Look at the tape.
 2. Write the top-k filter of a sampler so that it is captured. Where does its first version break?
 3. Leave the fork out of `two_streams` and keep the join. What is on the tape, and when does `x @ up` run?
 4. Make `grow` fail loudly instead of silently, with one line in the step.
