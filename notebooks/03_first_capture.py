@@ -188,7 +188,7 @@ it writes, and the line of Python that asked for it. That is all that a kernel k
 - **Memory from outside.** `x` and the weights were there before. The tape does not own them, it knows where they are.
 - **Memory of its own.** What the step makes lies in the graph's own memory, its *pool*, and has an address there
   (`@`, in bytes). The result of `gate` is not needed once `silu` has read it, so the result of `up` takes its place.
-  Chapter 5 is about this.
+  [Chapter 5](05_memory.ipynb) is about this.
 - **Frozen values.** `scale` was a Python attribute. On the tape it is a number.
 - **No names, no `if`, no loop.** They were Python, and Python is over.
 

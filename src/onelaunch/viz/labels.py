@@ -36,8 +36,7 @@ class Labels:
 
     def of(self, buffer: Buffer) -> str:
         if buffer.outside:
-            start = buffer.storage.data_ptr() if buffer.storage is not None else None
-            return self._names.get(start, f"{buffer.kind} {buffer.index}")  # type: ignore[arg-type]
+            return self._names.get(buffer.address, f"{buffer.kind} {buffer.index}")
         name = self._names.get(buffer.address, "") if buffer.kind == "output" else ""
         return f"{name} {place(self.tape.pool, buffer)}".strip()
 
