@@ -213,14 +213,11 @@ def writers(output: torch.Tensor, tape) -> list[int]:
 
 
 if cuda.is_emulated:
-    print(
-        "small's output is overwritten by large's",
-        writers(small_out, large.tape),
-    )
-    print(
-        "large's output is overwritten by small's",
-        writers(large_out, small.tape),
-    )
+    print("kernels of large that hit small's:", writers(small_out, large.tape))
+    print("kernels of small that hit large's:", writers(large_out, small.tape))
+    # A tape answers this for all outputs of another one:
+    print("outputs hit:", len(large.tape.overwrites(small.tape)), end=" and ")
+    print(len(small.tape.overwrites(large.tape)))
 
 # %% [markdown]
 """
