@@ -18,7 +18,8 @@ _SIZES: dict[int, str] = {
     64: """hidden_size d_model n_embd emb_dim embedding_dim embedding_size input_embedding_size output_embedding_size
         word_embed_proj_dim lru_width hidden_size_global dim_model attention_embed_dim backbone_hidden_size
         hidden_size_per_layer_input lm_head_hidden_size dim_model_base out_hidden_size projector_input_dim
-        projector_output_dim vision_output_dim pronunciation_embed_dim shape_embed_dim""",
+        projector_output_dim vision_output_dim adapter_in_dim adapter_out_dim
+        adapter_input_size pronunciation_embed_dim shape_embed_dim""",
     128: """intermediate_size ffn_dim decoder_ffn_dim encoder_ffn_dim d_ff d_inner n_inner dff dim_ff ffn_hidden_size
         moe_intermediate_size shared_expert_intermediate_size shared_experts_intermediate_size intermediate_size_mlp
         shared_intermediate_size expert_ffn_hidden_size dense_intermediate_size feed_forward_size mamba_d_ssm
@@ -44,41 +45,82 @@ _SIZES: dict[int, str] = {
     0: "num_kv_shared_layers",
 }
 _SIZE_OF = {name: size for size, names in _SIZES.items() for name in names.split()}
+_WINDOWS = ("sliding_window", "sliding_window_size", "attention_chunk_size", "attention_window_size", "local_attention")
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "num_decoder_layers")
 
 # By model type: fields beside or instead of the table's. Nested configurations are nested here.
 OVERRIDES: dict[str, dict[str, Any]] = {
     "bamba": {"attn_layer_indices": [1]},
-    "cohere_compass_text": {"rope_parameters": None},
-    "dbrx": {"attn_config": {"rope_theta": 10000.0}},
+    "cohere_compass_text": {
+        "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [4, 2, 2]}}
+    },
+    "dbrx": {"attn_config": {"rope_theta": 1e4, "clip_qkv": 8}},
+    "deepseek_v2": {"num_experts_per_tok": 2},
     "dots1": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "falcon_h1": {"mamba_d_ssm": 128, "mamba_n_heads": 8, "mamba_d_head": 16},
-    "gemma4_assistant": {"_start": {"hidden_size_per_layer_input": 0}},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
     "granitemoehybrid": {"layer_types": ["mamba", "attention"]},
     "hunyuan_v1_moe": {"num_experts": 4, "moe_topk": 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
+    "longcat_flash": {"head_dim": 8},
     "mamba2": {"num_heads": 8, "head_dim": 16},
+    "musicgen": {"decoder": {"num_codebooks": 2}},
+    "musicgen_melody": {"decoder": {"num_codebooks": 2}},
+    "qwen4_exp_text": {
+        "indexer_n_heads": 2,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 16,
+        "indexer_budget": 16,
+        "indexer_compress_ratio": 4,
+    },
+    "recurrent_gemma": {"num_hidden_layers": 3},
+    "reformer": {"axial_pos_embds": False},
+    "rwkv": {"attention_hidden_size": 64},
+    "xlnet": {"mem_len": 4},
+    "xlstm": {"qk_dim_factor": 1.0},
+    "xmod": {"default_language": "en_XX"},
+    "zamba": {"num_hidden_layers": 4, "layers_block_type": ["linear_attention", "hybrid"] * 2},
 }
+OVERRIDES["dots3_note_text"] = {
+    f"swa_{name}": size
+    for name, size in {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "q_lora_rank": 16,
+        "kv_lora_rank": 16,
+        "head_dim": 24,
+        "qk_nope_head_dim": 16,
+        "qk_rope_head_dim": 8,
+        "v_head_dim": 16,
+    }.items()
+}
+OVERRIDES["dots3_note"] = {"text_config": OVERRIDES["dots3_note_text"]}
+OVERRIDES["qwen4_exp"] = {"text_config": OVERRIDES["qwen4_exp_text"]}
+# These are asked for by the configuration of a whole of which they are one part.
+_PARTS = {"musicgen": "decoder", "musicgen_melody": "decoder"}
 
 
-def shrunk(model_type: str) -> Any:
-    """The configuration of ``model_type`` made small. Raises what the configuration raises where it does not fit."""
+def shrunk(model_type: str, window: int = LONGEST) -> Any:
+    """The configuration of ``model_type`` made small. Raises what the configuration raises where it does not fit.
+
+    window: tokens that a layer with a sliding window, or with chunks, sees at most.
+    """
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-    return _shrink(CONFIG_MAPPING[model_type], OVERRIDES.get(model_type, {}))
+    config = _shrink(CONFIG_MAPPING[model_type], OVERRIDES.get(model_type, {}), window)
+    return getattr(config, _PARTS[model_type]) if model_type in _PARTS else config
 
 
-def _shrink(kind: type[Any], overrides: dict[str, Any]) -> Any:
+def _shrink(kind: type[Any], overrides: dict[str, Any], window: int) -> Any:
     overrides = copy.deepcopy(overrides)
-    default = kind(**overrides.pop("_start", {}))
+    default = kind()
     values = {field.name: _value(default, field) for field in dataclasses.fields(kind)}
     layers = next((int(values[name]) for name in _LAYERS if isinstance(values.get(name), int)), 0)
     chosen = _choose_layers(values, layers)
     small: dict[str, Any] = {}
     for name, value in values.items():
         if hasattr(value, "to_dict"):
-            small[name] = _shrink(type(value), overrides.pop(name, {}))
+            small[name] = _shrink(type(value), overrides.pop(name, {}), window)
         elif name in _LAYERS and chosen:
             small[name] = len(chosen)
         elif name == "head_dim" and value is None:
@@ -93,10 +135,11 @@ def _shrink(kind: type[Any], overrides: dict[str, Any]) -> Any:
             small[name] = VOCABULARY - 1
         elif name == "eos_token_id" and isinstance(value, list):
             small[name] = [min(item, VOCABULARY - 1) for item in value]
-        elif name in ("sliding_window", "attention_chunk_size", "sliding_window_size") and isinstance(value, int):
-            small[name] = min(value, LONGEST)
-    if values.get("kv_lora_rank") is not None and "num_key_value_heads" in small:
-        small["num_key_value_heads"] = small["num_attention_heads"]  # latent attention has no groups
+        elif name in _WINDOWS and isinstance(value, int):
+            small[name] = min(value, window)
+    latent = values.get("kv_lora_rank") is not None  # and that has no groups of heads
+    if "num_key_value_heads" in values and (latent or values["num_key_value_heads"] is None):
+        small["num_key_value_heads"] = small["num_attention_heads"]
     small.update(overrides)
     return kind(**{name: value for name, value in small.items() if value is not None})
 

@@ -22,43 +22,73 @@ from typing import Any
 
 import torch
 
-from decode_step import run
-from shrink import shrunk
+from common import save
+from decode_step import STEPS, run
+from onelaunch.tape import native
+from onelaunch.tape.executors import EXECUTORS
+from onelaunch.viz.measured import measured
+from shrink import LONGEST, shrunk
+from transformers_page import PAGE, page
 
 LARGEST = 20_000_000  # parameters
+FULL_AT = 4  # tokens, fewer than the prompt has
 SECONDS, MEMORY = 90, 12 << 30  # for each architecture
 
 
-def build(model_type: str) -> Any:
-    """The architecture with random weights from a fixed seed. Counts its parameters before it takes memory for them."""
-    from transformers import AutoModelForCausalLM
+def build(model_type: str, window: int = LONGEST) -> Any:
+    """The architecture with random weights from a fixed seed. Counts its parameters before it takes memory for them.
 
-    config = shrunk(model_type)
-    if "is_decoder" in vars(config) or hasattr(config, "is_decoder"):
+    window: see ``shrunk``.
+    """
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    kind: Any = MODEL_FOR_CAUSAL_LM_MAPPING[CONFIG_MAPPING[model_type]]
+    config = shrunk(model_type, window)
+    if kind.config_class is getattr(config, "sub_configs", {}).get("text_config"):
+        config = config.get_text_config()
+    if hasattr(config, "is_decoder"):
         config.is_decoder = True
     with torch.device("meta"):
-        size = sum(p.numel() for p in AutoModelForCausalLM.from_config(config).parameters())
+        size = sum(p.numel() for p in kind._from_config(copy.deepcopy(config)).parameters())
     if size > LARGEST:
         raise ValueError(f"{size:,} parameters")
     torch.manual_seed(0)
-    return AutoModelForCausalLM.from_config(config).eval().float()
+    return kind._from_config(config).eval().float()
 
 
 def examine(model_type: str) -> dict[str, Any]:
-    """Build one architecture and run its decode step with the inputs that it takes."""
+    """Build one architecture and run its decode step: prepared by the host, alone, and with its windows full."""
     try:
         model = build(model_type)
     except Exception as error:
         return {"outcome": "not built", "reason": reason(error)}
-    row = {"class": type(model).__name__, "parameters": sum(p.numel() for p in model.parameters())}
-    found = {}
-    for how in ("prepared", "alone"):
-        try:
-            found[how] = run(copy.deepcopy(model), how)
-        except Exception as error:
-            found[how] = {"outcome": "not run", "reason": reason(error)}
-    best = "alone" if found["prepared"]["outcome"] != "bitwise" == found["alone"]["outcome"] else "prepared"
-    return {**row, **found[best], "how": best, "alone": found["alone"]}
+    found = {how: attempt(model, how) for how in ("prepared", "alone")}
+    worth = {"bitwise": 2, "refused": 1, "different": 1, "not run": 0}
+    best = max(found, key=lambda how: worth[found[how]["outcome"]])  # the first of equals
+    size = sum(p.numel() for p in model.parameters())
+    row = {"class": type(model).__name__, "parameters": size, "how": best, **found[best], "alone": found["alone"]}
+    if has_windows(model):
+        row["full_window"] = attempt(build(model_type, window=FULL_AT), "prepared")
+    return row
+
+
+def attempt(model: Any, how: str) -> dict[str, Any]:
+    """``run`` on a copy of the model, which may keep a state of its own."""
+    try:
+        return run(copy.deepcopy(model), how)
+    except Exception as error:
+        return {"outcome": "not run", "reason": reason(error)}
+
+
+def has_windows(model: Any) -> bool:
+    """Whether some of the layers keep only the last tokens."""
+    from transformers import StaticCache
+
+    try:
+        return any(StaticCache(config=model.config, max_cache_len=1).is_sliding)
+    except Exception:
+        return False
 
 
 def reason(error: BaseException) -> str:
@@ -108,9 +138,10 @@ def main(names: list[str]) -> None:
         print(f"{row['outcome']:10s} {name} {time.perf_counter() - start:.1f}s {told}", flush=True)
     print(Counter(row["outcome"] for row in rows.values()))
     if not names:
-        from common import save
-
-        save("transformers_models", {"rows": rows})
+        executors = [name for name in EXECUTORS if name != "native" or native.is_built()]
+        about = {"executors": executors, "steps": STEPS, "full_window_tokens": FULL_AT}
+        save("transformers_models", {**about, "rows": rows})
+        PAGE.write_text(page(measured("transformers_models")), encoding="utf-8")
 
 
 if __name__ == "__main__":

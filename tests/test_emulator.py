@@ -62,6 +62,8 @@ def test_a_capture_changes_nothing_outside_and_its_outputs_are_garbage():
         ("host-sync", lambda x: x.tolist()),
         ("host-copy", lambda x: x.cpu()),
         ("host-data", lambda x: x + torch.tensor([1.0, 2.0])),
+        ("host-data", lambda x: x + torch.tensor(1.0, device=x.device)),
+        ("library-sync", lambda x: torch.histc(x, 4)),
         ("dynamic-shape", lambda x: x.nonzero()),
         ("dynamic-shape", lambda x: x[x > 0]),
         ("unregistered-rng", lambda x: torch.rand(2, generator=torch.Generator())),

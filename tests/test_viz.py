@@ -58,6 +58,7 @@ FIGURES = {
     "pages": lambda: viz.page_table(TABLE, seq_lens=[20, 7], rows=[0, 1], page_size=16, num_pages=6, dummy_page=9),
     "batches": lambda: viz.batch_timeline([("prefill", [0]), ("decode", [0]), ("prefill", [1]), ("decode", [0, 1])]),
     "times": lambda: viz.time_bars(BENCHMARK),
+    "models": lambda: viz.transformers_models(viz.measured("transformers_models")),
     "tape": lambda: viz.tape_table(tape(), {"x": X}),
     "graph": lambda: viz.tape_graph(tape(), {"x": X}),
     "pool": lambda: viz.pool_map(tape()),

@@ -76,6 +76,10 @@ def qr(x: Tensor, y: Tensor, state: Tensor) -> tuple[Tensor, ...]:
     return tuple(torch.linalg.qr(x))
 
 
+def classes(x: Tensor, y: Tensor, state: Tensor) -> Tensor:
+    return F.one_hot(x.abs().long().clamp(max=4), num_classes=5) * y.unsqueeze(-1)
+
+
 def nothing(x: Tensor, y: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     return x[:0] * 2, torch.cat([x[:0], y])
 
@@ -96,6 +100,7 @@ STEPS: list[Step] = [
     attention,
     batch_norm,
     qr,
+    classes,
     nothing,
     scalars,
 ]

@@ -12,7 +12,10 @@ import torch
 transformers = pytest.importorskip("transformers", "5.24", reason="static caches as transformers 5.24 has them")
 
 from decode_step import run  # noqa: E402
+from onelaunch.tape import RULES  # noqa: E402
+from onelaunch.viz import measured  # noqa: E402
 from transformers_models import build  # noqa: E402
+from transformers_page import PAGE, page  # noqa: E402
 
 SITE = Path(transformers.__file__).parents[1]
 
@@ -70,3 +73,34 @@ def test_a_step_that_a_gpu_would_refuse_is_refused_at_its_line_in_transformers(
 def test_a_mask_made_inside_the_graph_from_a_counter_in_python_stays_as_it_was() -> None:
     row = run(build("gemma3_text"), "alone")
     assert (row["outcome"], row["step"]) == ("different", 1), row
+    (frozen,) = row["frozen"]
+    assert "transformers/masking_utils.py" in frozen
+
+
+def test_a_step_with_a_full_window_is_refused_where_the_cache_makes_an_index_from_host_data() -> None:
+    row = run(build("gemma3_text", window=4), "prepared")
+    assert (row["outcome"], row["rule"]) == ("refused", "host-data"), row
+    assert row["where"].startswith("transformers/cache_utils.py")
+
+
+def test_a_state_that_is_bound_to_new_memory_is_named_with_the_line_that_does_it() -> None:
+    row = run(build("recurrent_gemma"), "prepared")
+    assert row["outcome"] == "different"
+    assert any("conv1d_state (transformers/models/recurrent_gemma/" in text for text in row["moved"])
+
+
+def test_the_page_is_what_was_measured() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(measured("transformers_models"))
+
+
+def test_at_least_a_hundred_architectures_replay_and_all_others_say_why() -> None:
+    rows = measured("transformers_models")["rows"]
+    assert sum(row["outcome"] == "bitwise" for row in rows.values()) >= 100
+    for name, row in rows.items():
+        if row["outcome"] == "refused":
+            assert row["rule"] in RULES, name
+            assert row["where"].startswith("transformers/"), name
+        elif row["outcome"] == "different":
+            assert row["frozen"] or row.get("moved"), name
+        else:
+            assert row["outcome"] == "bitwise" or row["reason"], name
