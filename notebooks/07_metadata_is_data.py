@@ -256,11 +256,9 @@ print("\n".join(calls))
 
 # %% [markdown]
 """
-| hook | when | what it does |
-|---|---|---|
-| `init_capture_graph(bs_list)` | once | makes the fixed buffers, for the largest size, filled with the dummy's values |
-| `prepare_for_capture(batch)` | before each capture | *assigns*: the batch's metadata become views of the buffers |
-| `prepare_for_replay(batch)` | before each replay | *copies* the step's metadata into the buffers |
+- `init_capture_graph(bs_list)`, once: makes the fixed buffers, for the largest size, filled with the dummy's values.
+- `prepare_for_capture(batch)`, before each capture: *assigns*. The batch's metadata become views of the buffers.
+- `prepare_for_replay(batch)`, before each replay: *copies* the step's metadata into the buffers.
 
 Each size calls `forward` twice: the warm-up and the capture. After the prefill it is **never called again**. And
 `prepare_metadata` is host work: it may build lists, ask Python for lengths and make new tensors, because it is not

@@ -196,8 +196,8 @@ viz.padding_staircase(NOTES, top=64, batch=37)
 
 # %% [markdown]
 """
-37 run as 48. That is the worst of it: on average over a stair it is half as bad. But what is the average *of your
-service*? Batches are not spread evenly. We need traffic. This one is **simulated**: requests arrive at random, in
+37 run as 48. Directly behind a stair it is worse (33 run as 48 too), at its end nothing is wasted. But what is it on
+average, *in your service*? Batches are not spread evenly. We need traffic. This one is **simulated**: requests arrive at random, in
 waves, each stays for a random number of steps (160 on average), and we count how many are running in each step.
 """
 
@@ -335,8 +335,8 @@ for name, traffic_now in (("all day", counts), ("only at night", night)):
 ## What a list costs
 
 Each graph costs memory and time at the start. In memory, two parts: what grows with the *largest* size (the fixed
-buffers, of which the logits are the largest, and the pool that all graphs share), and what *each graph* takes for
-itself. On the emulator the first part can be measured:
+buffers, of which the logits are the largest, and the pool that all graphs share, [chapter 5](05_memory.ipynb)), and
+what *each graph* takes for itself. On the emulator the first part can be measured:
 """
 
 
@@ -531,8 +531,8 @@ row. It is the list with budget 1; the figure leaves it out because it is far ab
 ## Exercises
 
 1. Find the smallest budget whose best list wastes less than 5% on this traffic.
-2. Change `best_sizes` to weigh a row by how long it takes: a step of `n` rows costs `20 + n`. Which sizes come and
-   go?
+2. Change `best_sizes` to weigh a row by how long it takes: a step of `n` rows costs `20 + n`. Does the best
+   list change? Why?
 3. `vllm(256)` records 51 sizes, and many of them can never be reached with 256 requests. Which, and what do they cost?
 4. Take the batch sizes of a real run of this engine (`llm.step()` returns the batch) and find the best list of three.
 
