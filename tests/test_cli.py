@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 
-def onelaunch(*args: str, input_text: str | None = None) -> subprocess.CompletedProcess[str]:
+def onelaunch(
+    *args: str, input_text: str | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "onelaunch", *args],
         capture_output=True,
         text=True,
         input=input_text,
+        env=env,
         timeout=300,
     )
 
@@ -77,3 +82,13 @@ def test_doctor_says_what_this_machine_can_do() -> None:
 def test_version_and_help() -> None:
     assert onelaunch("--version").stdout.startswith("onelaunch 0.")
     assert "demo" in onelaunch("--help").stdout
+
+
+def test_compile_says_where_the_loop_lies_or_what_the_compiler_said(tmp_path: Path) -> None:
+    broken = {**os.environ, "ONELAUNCH_CACHE": str(tmp_path), "CXX": "false", "CC": "false"}
+    done = onelaunch("compile", env=broken)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "loop.cpp" in done.stderr
+    assert "Traceback" not in done.stderr.splitlines()[0]
+    assert not list(tmp_path.glob("loop-*/*"))

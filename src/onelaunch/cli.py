@@ -1,4 +1,5 @@
-"""The ``onelaunch`` command: ``demo`` writes text on this machine, ``doctor`` says what this machine can do."""
+"""The ``onelaunch`` command: ``demo`` writes text here, ``doctor`` says what this machine can do, ``compile`` makes the
+faster replay."""
 
 from __future__ import annotations
 
@@ -58,6 +59,14 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="say what this machine can do", description="What this machine can do.")
     doctor.add_argument("--json", action="store_true", help="the same as JSON")
     doctor.set_defaults(run=_doctor)
+
+    compile_ = commands.add_parser(
+        "compile",
+        help="compile the loop that replays tapes fastest",
+        description="Compile the loop in C++ that replays tapes without Python, for this Python and this PyTorch. "
+        "Takes a C++ compiler and about a minute, once.",
+    )
+    compile_.set_defaults(run=_compile)
     return parser
 
 
@@ -100,6 +109,17 @@ def _doctor(args: argparse.Namespace) -> int:
     from onelaunch import doctor
 
     return doctor.main(as_json=args.json)
+
+
+def _compile(args: argparse.Namespace) -> int:
+    from onelaunch.tape import native
+
+    try:
+        print(native.build())
+    except native.NativeBuildError as error:
+        print(f"onelaunch compile: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

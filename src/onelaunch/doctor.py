@@ -130,8 +130,14 @@ def _machine(torch: ModuleType | None) -> Iterator[Row]:
     else:
         yield Row("Machine", "GPU", "none", "ok", "that is fine: only what is marked as needing one is skipped")
     compiler = os.environ.get("CXX") or next((path for path in map(shutil.which, COMPILERS) if path), None)
-    why = "torch.compile needs one; everything else does without"
+    why = "torch.compile and `onelaunch compile` need one; everything else does without"
     yield Row("Machine", "C++ compiler", compiler or "none", _status(compiler), "" if compiler else why)
+    if torch is not None:
+        from onelaunch.tape import native
+
+        built = native.is_built()
+        why = "" if built else "`onelaunch compile` makes replays on a CPU faster"
+        yield Row("Machine", "C++ loop for tapes", "compiled" if built else "not compiled", "ok", why)
 
 
 def _backends(torch: ModuleType | None) -> Iterator[Row]:

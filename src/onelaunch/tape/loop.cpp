@@ -8,6 +8,9 @@
 #include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
+#include <chrono>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,22 +43,46 @@ class Loop {
 
   void run() const {
     py::gil_scoped_release unlocked;
-    // The caller's modes were in force when the step was recorded. They are not again.
-    c10::impl::ExcludeDispatchKeyGuard plain(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
-                                             c10::autocast_dispatch_keyset |
-                                             c10::DispatchKeySet({c10::DispatchKey::Python,
-                                                                  c10::DispatchKey::PythonTLSSnapshot}));
+    Plain plain;
     torch::jit::Stack stack;
     for (const auto& call : calls_) {
-      stack.assign(call.arguments.begin(), call.arguments.end());
-      call.op.callBoxed(stack);
-      if (!call.copies.empty()) {
-        copy(call, stack);
-      }
+      issue(call, stack);
     }
   }
 
+  // Runs the whole tape `repeats` times. Returns the shortest time of each call, in seconds.
+  std::vector<double> shortest(int repeats) const {
+    using Clock = std::chrono::steady_clock;
+    py::gil_scoped_release unlocked;
+    Plain plain;
+    torch::jit::Stack stack;
+    std::vector<double> seconds(calls_.size(), std::numeric_limits<double>::infinity());
+    for (int repeat = 0; repeat < repeats; ++repeat) {
+      for (size_t i = 0; i < calls_.size(); ++i) {
+        const auto start = Clock::now();
+        issue(calls_[i], stack);
+        seconds[i] = std::min(seconds[i], std::chrono::duration<double>(Clock::now() - start).count());
+      }
+    }
+    return seconds;
+  }
+
  private:
+  // The caller's modes were in force when the step was recorded. They are not again.
+  struct Plain {
+    c10::impl::ExcludeDispatchKeyGuard guard{
+        c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset |
+        c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot})};
+  };
+
+  static void issue(const Call& call, torch::jit::Stack& stack) {
+    stack.assign(call.arguments.begin(), call.arguments.end());
+    call.op.callBoxed(stack);
+    if (!call.copies.empty()) {
+      copy(call, stack);
+    }
+  }
+
   static void copy(const Call& call, const torch::jit::Stack& stack) {
     std::vector<at::Tensor> results;
     for (const auto& value : stack) {
@@ -69,8 +96,10 @@ class Loop {
     }
     for (const auto& [number, memory] : call.copies) {
       at::Tensor result = results.at(number);
-      for (int64_t dim = 0; dim < memory.dim(); ++dim) {  // memory that repeats itself is given with each place once
-        result = result.narrow(dim, 0, memory.size(dim));
+      for (int64_t dim = 0; dim < memory.dim(); ++dim) {
+        if (result.size(dim) != memory.size(dim)) {  // memory that repeats itself is given with each place once
+          result = result.narrow(dim, 0, memory.size(dim));
+        }
       }
       memory.copy_(result);
     }
@@ -82,5 +111,6 @@ class Loop {
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
-  py::class_<Loop>(module, "Loop").def(py::init<>()).def("add", &Loop::add).def("run", &Loop::run);
+  py::class_<Loop>(module, "Loop").def(py::init<>()).def("add", &Loop::add).def("run", &Loop::run).def(
+      "shortest", &Loop::shortest);
 }

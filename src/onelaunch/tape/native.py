@@ -1,4 +1,4 @@
-"""Plays a tape from a loop in C++ (``loop.cpp``), where somebody has compiled it: ``python -m onelaunch.tape.native``.
+"""Plays a tape from a loop in C++ (``loop.cpp``), where somebody has compiled it: ``onelaunch compile``.
 
 That takes a C++ compiler and about half a minute, once for each version of PyTorch. The result is kept in the cache
 folder and used from then on. Nothing is compiled unasked.
@@ -54,6 +54,11 @@ class NativeExecutor:
     def run(self) -> None:
         self._loop.run()
 
+    def shortest(self, repeats: int = 30) -> list[float]:
+        """The least time that each kernel took in ``repeats`` runs of the whole tape, in seconds. What it adds up to is
+        what no executor that issues the kernels one by one can beat."""
+        return list(self._loop.shortest(repeats))
+
 
 def library() -> Path:
     """Where the compiled loop of this Python and this PyTorch lies, if it does."""
@@ -73,7 +78,7 @@ def load() -> Any:
     if not path.is_file():
         raise NativeBuildError(
             f"the native executor was asked for, and {path} is not there. Compile it with "
-            "`python -m onelaunch.tape.native` (a C++ compiler is needed), or take the executor 'script'."
+            "`onelaunch compile` (a C++ compiler is needed), or take the executor 'script'."
         )
     spec = importlib.util.spec_from_file_location(NAME, path)
     assert spec is not None
@@ -117,10 +122,3 @@ command.build_lib, command.build_temp = f"{work}/lib", f"{work}/temp"
 command.ensure_finalized()
 command.run()
 """
-
-
-if __name__ == "__main__":
-    try:
-        print(build())
-    except NativeBuildError as error:
-        sys.exit(str(error))
