@@ -66,7 +66,7 @@ class PlainDecoder(nn.Module):
     def forward(self, ids: Tensor, position: Tensor) -> Tensor:
         """ids: ``[batch]`` int64. position: ``[1]`` int64, below the context. Returns ``[batch, vocab]`` float32."""
         cos, sin = self.cos.index_select(0, position), self.sin.index_select(0, position)
-        mask = torch.arange(self.cos.shape[0], device=ids.device) <= position
+        mask = torch.arange(self.cos.shape[0], device=ids.device)[None] <= position  # [1, context]
         x = self.embed(ids)
         for layer in self.layers:
             x = layer(x, cos, sin, position, mask)
