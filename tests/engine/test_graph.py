@@ -237,7 +237,7 @@ def test_a_gpu_is_told_why_the_reference_backend_cannot_be_captured() -> None:
     assert (settled.mode, settled.attention_backend) == ("cuda", "gather")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: real graphs are recorded on one only")
+@pytest.mark.gpu
 def test_real_graphs_write_the_same_text() -> None:
     with LLM("smollm2-135m", device="cuda", dtype=torch.float32) as llm:
         expected = llm.generate(PROMPTS, SIX)
