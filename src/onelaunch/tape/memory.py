@@ -6,6 +6,7 @@ there is put back at the end. FakeTensors have shapes and no memory, so for them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 class Memory:
     """The buffers of one capture. shapes_only: whether FakeTensors were met."""
 
-    def __init__(self, pool: Pool) -> None:
-        self.pool = pool
+    def __init__(self, pool: Pool, meet: Callable[[Buffer, Tensor], None] | None = None) -> None:
+        self.pool, self._meet = pool, meet
         self.buffers: list[Buffer] = []
         self.shapes_only = False
         self._now = 0  # number of the next kernel
@@ -106,6 +107,8 @@ class Memory:
             buffer = self._add(kind, tensor, simulated_address(storage), int(storage.nbytes()), None, 0)
         else:
             buffer = self._add(kind, tensor, storage.data_ptr(), storage.nbytes(), storage, 0)
+            if self._meet is not None:
+                self._meet(buffer, tensor)
         self._known[storage._cdata] = (buffer, block)
         return buffer
 

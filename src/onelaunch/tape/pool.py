@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -103,13 +104,20 @@ class Pool:
     """
 
     def __init__(self) -> None:
-        self.handle = PoolHandle(self, next(_numbers))
+        self.users: weakref.WeakSet[Any] = weakref.WeakSet()  # tapes
         self.segments: list[Segment] = []
+        self._number = next(_numbers)
+        self._wanted = True
         self.used_bytes = self.peak_bytes = self.naive_bytes = 0
         self._dead: list[Block] = []
 
     @property
+    def handle(self) -> PoolHandle:
+        return PoolHandle(self, self._number)
+
+    @property
     def reserved_bytes(self) -> int:
+        self.collect()
         return sum(segment.nbytes for segment in self.segments)
 
     @property
@@ -145,6 +153,15 @@ class Pool:
                 block.on_free()
                 block.on_free = None
             self._merge(block)
+        if not self._wanted:
+            for segment in [segment for segment in self.segments if all(block.free for block in segment.blocks)]:
+                self.segments.remove(segment)
+                segment.blocks.clear()  # they refer to it in turn, and would keep the memory until a garbage collection
+
+    def give_back(self) -> None:
+        """Let go of segments as their tensors go, unless a graph still needs the pool. A capture takes it up again."""
+        self._wanted = bool(self.users)
+        self.collect()
 
     def _take(self, nbytes: int, stream: int, simulated: bool) -> Block:
         if self.simulated is (not simulated):
@@ -153,6 +170,7 @@ class Pool:
                 f"a pool with {kinds[not simulated]} was given to a capture with {kinds[simulated]}: graphs of "
                 "FakeTensors and graphs with memory cannot share a pool. Give each kind its own."
             )
+        self._wanted = True
         self.collect()
         rounded = max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
         block = self._best_fit(rounded, stream, simulated)

@@ -24,7 +24,7 @@ from onelaunch.tape.operators import facts_of, run_composite
 from onelaunch.tape.pool import Pool
 from onelaunch.tape.rules import CaptureError
 from onelaunch.tape.source import user_line
-from onelaunch.tape.tape import Kernel, Tape, TensorRef, leaves, replace
+from onelaunch.tape.tape import Buffer, Kernel, Tape, TensorRef, leaves, replace
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
@@ -37,7 +37,8 @@ class Recorder:
 
     pool: where results live. stream: returns the number of the current stream, or None where it takes no part in the
     capture; what runs there is not recorded. issued: called with the stream of each kernel recorded. generators: those
-    that random operations may use beside PyTorch's default one.
+    that random operations may use beside PyTorch's default one. meet: called with each buffer that is no pool's memory,
+    when the step first uses it.
     """
 
     def __init__(
@@ -46,11 +47,12 @@ class Recorder:
         stream: Callable[[], int | None] = lambda: 0,
         issued: Callable[[int], None] = lambda stream: None,
         generators: Iterable[torch.Generator] = (),
+        meet: Callable[[Buffer, Tensor], None] | None = None,
     ) -> None:
         self.pool, self.stream, self.issued = pool, stream, issued
         self.invalid = False
         self.kernels: list[Kernel] = []
-        self.memory = Memory(pool)
+        self.memory = Memory(pool, meet)
         self._generators = {key_of(g): g for g in (torch.default_generator, *generators)}
         self._states: dict[int, Tensor] = {}
         self._ears = (_Functions(self), _Operations(self))
@@ -97,7 +99,7 @@ class Recorder:
     def hear_operation(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An ATen operation: run it, record it, and return its result in the pool's memory."""
         stream = self.stream()
-        if stream is None:
+        if stream is None or op.namespace == "profiler":  # marks for a profiler are no work
             return op(*args, **kwargs)
         facts = facts_of(op)
         tensors = [leaf for leaf in leaves((args, list(kwargs.values()))) if isinstance(leaf, Tensor)]

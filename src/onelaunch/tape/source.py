@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PACKAGE = os.path.dirname(os.path.dirname(_HERE)) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-_MACHINERY = tuple(_PACKAGE + name for name in ("emulator.py", "streams.py", "graphed.py", "cuda.py"))
+_MACHINERY = tuple(_PACKAGE + name for name in ("graphs.py", "streams.py", "graphed_callables.py", "liveness.py"))
 _is_machinery: dict[str, bool] = {}
 
 
@@ -55,21 +56,41 @@ def user_line() -> Source:
 
 def name_of(tensor: Tensor) -> str | None:
     """What the user's innermost frame calls ``tensor``: a variable, or an attribute of one. None if neither."""
+    return _name(lambda value: value is tensor)
+
+
+def name_of_memory(storage: torch.UntypedStorage) -> str | None:
+    """What the user's innermost frame calls a tensor on ``storage``."""
+    return _name(
+        lambda value: (
+            isinstance(value, Tensor)
+            and value.layout is torch.strided
+            and value.untyped_storage()._cdata == storage._cdata
+        )
+    )
+
+
+def _name(is_it: Callable[[Any], bool]) -> str | None:
     frame = user_frame()
     if frame is None:
         return None
     for variable, value in frame.f_locals.items():
-        if value is tensor:
+        if is_it(value):
             return variable
     for variable, value in frame.f_locals.items():
-        members = getattr(value, "__dict__", None)
-        if not isinstance(members, dict):
-            continue
-        for group in (members, members.get("_parameters"), members.get("_buffers")):
-            for attribute, member in (group or {}).items():
-                if member is tensor:
-                    return f"{variable}.{attribute}"
+        for attribute, member in _members(value):
+            if is_it(member):
+                return f"{variable}.{attribute}"
     return None
+
+
+def _members(value: Any) -> Iterator[tuple[str, Any]]:
+    members = getattr(value, "__dict__", None)
+    if isinstance(members, dict):
+        yield from members.items()
+    if isinstance(value, nn.Module):
+        yield from value.named_parameters()
+        yield from value.named_buffers()
 
 
 def _below_here(file: str) -> bool:
