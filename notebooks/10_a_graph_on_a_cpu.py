@@ -434,6 +434,44 @@ llm.shutdown()
 
 # %% [markdown]
 """
+### Other people's models
+
+That was one model, and ours. A tool is not tested by its author's examples. So this trial takes every causal language
+model of Hugging Face's transformers, made small: its decode step with a static cache is recorded, replayed for several
+steps, and compared with eager, bit by bit, logits and cache. `benchmarks/transformers_models.py` runs it; here is what
+it saved:
+"""
+
+# %%
+models = viz.measured("transformers_models")
+viz.transformers_models(models)
+
+# %% [markdown]
+"""
+The two groups are two ways to run the same models. Above, the host makes attention masks and positions and copies
+them into fixed buffers, as `generate` does it. Below, the step makes its masks itself, inside of the graph. Look at
+the bar "different" of the second group. These models are captured without a word and then compute something else:
+"""
+
+# %%
+frozen_masks = sorted(
+    name
+    for name, row in models["rows"].items()
+    if row["outcome"] == "bitwise"
+    and row.get("alone", row)["outcome"] == "different"
+)
+print(len(frozen_masks), "models:", ", ".join(frozen_masks[:12]), "...")
+
+# %% [markdown]
+"""
+They have attention with a sliding window, and the static cache counts their tokens *in a Python number*. A mask made
+from it in the step has the number frozen: `frozen_number` of the museum, in a library that many use. A rerun runs
+Python, so the count goes on, and it has nothing to report. Every model, with the line that gets in its way, is on [a
+page of its own](../book/transformers_models.md).
+
+Bear in mind what is shown: that the tape replays what eager computes on a CPU, and refuses with a reason that can be
+looked up. Not shown: that a GPU would do the same. It runs other kernels for some of these layers.
+
 ## How fast is it?
 
 A replay on the tape leaves out Python and most of PyTorch's way to a kernel. So it is faster than eager where those
