@@ -120,7 +120,7 @@ def page(data: dict[str, Any]) -> str:
         ),
         refused=_table(
             ("model", "call", "rule", "line"),
-            [(f"`{name}`", f"`{r['call']}`", r["rule"], f"`{short(r['where'])}`") for name, r in of["refused"].items()],
+            [(f"`{name}`", _call(r), r["rule"], f"`{short(r['where'])}`") for name, r in of["refused"].items()],
         ),
         different=_table(
             ("model", "what stays as it was"), [(f"`{name}`", reason(row)) for name, row in of["different"].items()]
@@ -156,7 +156,7 @@ def counts(data: dict[str, Any]) -> dict[str, tuple[int, int]]:
 def reason(row: dict[str, Any]) -> str:
     """Why a row is refused or different, in Markdown."""
     if row["outcome"] == "refused":
-        return f"refused: `{row['call']}`, {row['rule']}, `{short(row['where'])}`"
+        return f"refused: {_call(row)}, {row['rule']}, `{short(row['where'])}`"
     if row["outcome"] == "not run":
         return "eager cannot run it either: " + _plain(row["reason"])
     if row["outcome"] == "bitwise":
@@ -166,6 +166,12 @@ def reason(row: dict[str, Any]) -> str:
         f"`{hit[1].rsplit('.', 1)[-1]}` is new memory after each step, `{short(hit[2])}`": 0 for hit in found if hit
     }
     return "; ".join([*moved, *(_frozen(text) for text in row["frozen"])])
+
+
+def _call(row: dict[str, Any]) -> str:
+    """The call that was refused: code as code, a phrase as it is."""
+    call: str = row["call"]
+    return call if " " in call.partition("(")[0] else f"`{call}`"
 
 
 def _frozen(text: str) -> str:
@@ -178,8 +184,8 @@ def _frozen(text: str) -> str:
 
 
 def short(where: str) -> str:
-    """``models/opt/modeling_opt.py:40`` of ``transformers/models/...``."""
-    return where.removeprefix("transformers/")
+    """``modeling_opt.py:40`` of ``transformers/models/opt/modeling_opt.py:40``: names of files tell models apart."""
+    return where.rsplit("/", 1)[-1]
 
 
 def _grouped(rows: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
