@@ -29,16 +29,15 @@ item longer. 5: let the first stream wait for it.
 # %%
 import linecache
 import random
-import textwrap
 
 import torch
 import torch.nn.functional as F
 
 from onelaunch import cuda, viz
 
+torch.manual_seed(0)
 device = "cpu" if cuda.is_emulated else "cuda"
 NO_TAPE = "A real graph does not show its tape. See the page for this one."
-torch.manual_seed(0)
 
 # %% [markdown]
 """
@@ -91,7 +90,7 @@ and nothing else.
 
 # %%
 def say(name: str, text: str) -> None:
-    print(textwrap.fill(f"{name:8}{text}", 76, subsequent_indent=" " * 8))
+    print(f"{name:8}{text}")
 
 
 def explain(error: RuntimeError) -> None:
@@ -145,9 +144,9 @@ attempt(last_tokens)
 
 # %% [markdown]
 """
-`.item()` asks the device for a number and waits for it (Lightning-AI/lightning-thunder#727 met it so). `int(t)`, `float(t)`, `t.tolist()`, `print(t)`, and `t` as an
-index do the same and look harmless. The attention of [chapter 2](02_a_small_llm_engine.ipynb) reads its lengths this
-way, which is why the engine cannot record it.
+`.item()` asks the device for a number and waits for it (Lightning-AI/lightning-thunder#727 is a public case).
+`int(t)`, `float(t)`, `t.tolist()`, `print(t)`, and `t` as an index do the same and look harmless. The attention of
+[chapter 2](02_a_small_llm_engine.ipynb) reads its lengths this way, which is why the engine cannot record it.
 
 The mend is to **keep the number on the device**, here as an index:
 """
@@ -395,7 +394,8 @@ def two_streams(join: bool = True) -> torch.Tensor:
 graph = attempt(two_streams)
 
 # %%
-viz.tape_graph(graph.tape, {"x": x}) if cuda.is_emulated else NO_TAPE
+names = {"x": x, "gate": gate, "up": up, "down": down}
+viz.tape_graph(graph.tape, names) if cuda.is_emulated else NO_TAPE
 
 # %% [markdown]
 """
@@ -570,15 +570,22 @@ This table is made from the emulator's own, `src/onelaunch/tape/rules.py`:
 """
 
 # %%
-from IPython.display import Markdown
+from html import escape
+
+from IPython.display import HTML
 
 from onelaunch.tape import RULES
 
-rows = ["| rule, and what CUDA says | why | what to do |", "|---|---|---|"]
+rows = ["<tr><th>rule, and what CUDA says</th><th>why; what to do</th></tr>"]
 for rule in RULES.values():
-    error = rule.cuda_error or "(only the emulator refuses)"
-    rows.append(f"| **{rule.name}** {error} | {rule.why} | {rule.fix} |")
-Markdown("\n".join(rows))
+    error = escape(rule.cuda_error or "(only the emulator refuses)")
+    why, fix = escape(rule.why), escape(rule.fix)
+    rows.append(
+        f"<tr><td><b>{rule.name}</b><br>{error}</td>"
+        f"<td>{why[0].upper()}{why[1:]}.<br><i>{fix}</i></td></tr>"
+    )
+left = 'style="text-align:left"'  # some notebooks align tables to the right
+HTML(f"<table {left}>{''.join(rows)}</table>".replace("<td>", f"<td {left}>"))
 
 # %% [markdown]
 """

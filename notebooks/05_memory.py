@@ -33,9 +33,9 @@ import torch
 from onelaunch import cuda, viz
 from onelaunch.padding import capture_sizes
 
+torch.manual_seed(0)
 device = "cpu" if cuda.is_emulated else "cuda"
 NO_TAPE = "A real graph does not show its tape. See the page for this one."
-torch.manual_seed(0)
 
 # %% [markdown]
 """
@@ -77,9 +77,9 @@ The picture shows the graph's [**pool**](../book/glossary.md#pool): addresses up
 is a result. It begins with the kernel that makes it and ends where its memory is free again. The results of a layer take
 the places of the layer before.
 
-A captured step gets no memory of its own invention. PyTorch's allocator hands out memory from a pool that belongs to
-the graph, and during the capture it works as always: who is done gives back, who comes next takes it. Only the
-addresses are written down, once. **A replay allocates nothing.** It follows the addresses.
+During a capture PyTorch's allocator works as always: who is done gives back, who comes next takes it. Only that the
+memory comes from a pool that belongs to the graph, and that the addresses are written down. **A replay allocates
+nothing.** It follows the addresses.
 """
 
 # %% tags=["nbval-check-output"]

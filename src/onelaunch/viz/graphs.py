@@ -106,16 +106,20 @@ def memory_edges(tape: Tape, data: Sequence[Edge], kernels: int) -> list[Edge]:
 
 
 def _boxes(tape: Tape, labels: Labels, kernels: int) -> tuple[dict[Node, tuple[str, str]], list[Edge]]:
-    """Text and colour of each node, and the edges from inputs and to outputs. Kernels are nodes by their number."""
+    """Text and colour of each node, the edges from what was there before, and to what is there afterwards. Kernels are
+    nodes by their number."""
     boxes: dict[Node, tuple[str, str]] = {}
     edges: dict[Edge, None] = {}
     results: dict[Node, tuple[str, str]] = {}
+    last: dict[int, int] = {}  # by buffer: the kernel that wrote it last
+    written: set[int] = set()
     for kernel in tape.kernels[:kernels]:
         for ref in kernel.reads:
             buffer = tape.buffers[ref.buffer]
-            if buffer.kind in ("input", "state"):
+            if buffer.kind in ("input", "state") and buffer.index not in written:
                 boxes["from", buffer.index] = (labels.of(buffer), COLORS[buffer.kind])
                 edges[("from", buffer.index), kernel.index] = None
+        written |= {ref.buffer for ref in kernel.writes}
     for kernel in tape.kernels[:kernels]:
         color = COLORS["intermediate"] if kernel.stream == tape.kernels[-1].stream else PURPLE
         boxes[kernel.index] = (f"{kernel.index} {short(kernel)}", color)
@@ -123,7 +127,8 @@ def _boxes(tape: Tape, labels: Labels, kernels: int) -> tuple[dict[Node, tuple[s
             buffer = tape.buffers[ref.buffer]
             if buffer.kind in ("output", "state"):
                 results["to", buffer.index] = (labels.of(buffer), COLORS[buffer.kind])
-                edges[kernel.index, ("to", buffer.index)] = None
+                last[buffer.index] = kernel.index
+    edges |= {(kernel, ("to", buffer)): None for buffer, kernel in last.items()}
     return boxes | results, list(edges)
 
 
