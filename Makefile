@@ -52,8 +52,10 @@ types: env  ## type check
 links: env  ## check the links that lead to other hosts
 	@$(PY) book/scripts/build_site.py --linkcheck
 
-bench: env  ## print and save the benchmark of this machine
+bench: env  ## print and save the benchmarks of this machine (half an hour)
 	@$(PY) benchmarks/generate.py
+	@$(PY) benchmarks/graphs.py
+	@$(PY) benchmarks/replay.py
 
 clean:  ## remove what was built; .venv and the model stay
 	@rm -rf _build .pytest_cache .ruff_cache .mypy_cache .hypothesis .cache dist

@@ -99,3 +99,14 @@ def test_a_tensor_that_is_no_number_is_refused_by_pytorch_itself() -> None:
     assert not isinstance(caught.value, CaptureError)
     graph.replay()
     assert torch.equal(y, x * 2)
+
+
+def test_an_operator_that_takes_functions_is_refused_in_words_of_ours() -> None:
+    x = torch.ones(3)
+    cond = torch.ops.higher_order.cond
+    with (
+        pytest.raises(CaptureError, match=r"capture refused torch\.cond\(\)") as caught,
+        emulator.graph(emulator.CUDAGraph()),
+    ):
+        cond(torch.tensor(True), lambda x: (x + 1,), lambda x: (x - 1,), (x,))
+    assert caught.value.rule == "not-emulated"

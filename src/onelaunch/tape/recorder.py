@@ -3,6 +3,9 @@
 Two ears are needed. A ``TorchDispatchMode`` hears every ATen operation. A ``TorchFunctionMode`` hears the calls from
 the host that on a CPU never become one, such as ``.tolist()``. A view is no kernel: it computes nothing, so all that is
 kept of it is its geometry, in the kernels that use it.
+
+Python code can tell that somebody listens (``torch.overrides.has_torch_function``), and a few modules then take another
+way: ``nn.TransformerEncoderLayer`` leaves its fused kernel aside. What is recorded is that other way.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -215,6 +219,8 @@ def key_of(generator: torch.Generator) -> int:
 
 
 class _Operations(TorchDispatchMode):
+    supports_higher_order_operators = True  # to refuse them in our words
+
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self.recorder = recorder
@@ -226,6 +232,10 @@ class _Operations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with torch._C.DisableTorchFunction():
+            if isinstance(func, HigherOrderOperator):
+                self.recorder.refuse(
+                    CaptureError("not-emulated", f"torch.{func.name()}()", detail="it takes functions")
+                )
             return self.recorder.hear_operation(func, args, kwargs or {})
 
 
