@@ -263,10 +263,14 @@ class CUDAGraph:
         assert capture is not None
         assert capture.recorder is not None
         recorder, capture.recorder, capture.graph = capture.recorder, None, None
-        tape = recorder.stop(failed)
-        if failed:
-            self._liveness = None
-            tape.pool.give_back()
+        whole = False
+        try:
+            tape = recorder.stop(failed)
+            whole = not failed
+        finally:
+            if not whole:
+                self._liveness = None
+                recorder.pool.give_back()
         return tape
 
 

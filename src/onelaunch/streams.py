@@ -174,6 +174,11 @@ class Event:
         self._stream: int | None = None
         self._seconds = 0.0
 
+    @property
+    def cuda_event(self) -> int:
+        """A number in the place of the ``cudaEvent_t``, 0 until the event is recorded as there."""
+        return 0 if self._stream is None else id(self)
+
     def record(self, stream: Stream | None = None) -> None:
         """Mark what ``stream``, or the current stream, has so far."""
         number = (stream or current_stream()).stream_id

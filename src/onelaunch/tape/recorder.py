@@ -58,7 +58,9 @@ class Recorder:
         self.kernels: list[Kernel] = []
         self.memory = Memory(pool, meet)
         self._generators = {key_of(g): g for g in (torch.default_generator, *generators)}
-        self._states: dict[int, Tensor] = {}
+        self._states: dict[int, Tensor] = {}  # before the capture
+        self._drawn: dict[int, Tensor] = {}  # after the last random operation
+        self._seeds: dict[int, int] = {}
         self._ears = (_Functions(self), _Operations(self))
         self._collects = False
 
@@ -68,19 +70,33 @@ class Recorder:
         self._collects = gc.isenabled()
         gc.disable()
         self.pool.collect()
+        for key, generator in self._generators.items():
+            self._states[key] = self._drawn[key] = generator.get_state()
+            self._seeds[key] = generator.initial_seed()
         for ear in self._ears:
             ear.__enter__()
 
     def stop(self, failed: bool = False) -> Tape:
-        """End the recording and undo its effects. After a failure the tape is of no use."""
+        """End the recording and undo its effects. After a failure the tape is of no use.
+
+        Raises CaptureError, after the undoing, if the step has set a generator.
+        """
         for ear in reversed(self._ears):
             ear.__exit__(None, None, None)
         if self._collects:
             gc.enable()
+        error = None
+        try:
+            if not failed:
+                self.check_seeds()
+        except CaptureError as found:
+            error, failed = found, True
         with unset_fake_temporarily():
             for key, state in self._states.items():
                 self._generators[key].set_state(state)
         hidden = self.memory.settle(failed)
+        if error is not None:
+            raise error
         return Tape(self.kernels, self.memory.buffers, self.pool, hidden, self.memory.shapes_only)
 
     def refuse(self, error: CaptureError) -> None:
@@ -104,7 +120,11 @@ class Recorder:
         """An ATen operation: run it, record it, and return its result in the pool's memory."""
         stream = self.stream()
         if stream is None or op.namespace == "profiler":  # marks for a profiler are no work
-            return op(*args, **kwargs)
+            try:
+                return op(*args, **kwargs)
+            finally:
+                if facts_of(op).random:
+                    self._note_drawn()
         facts = facts_of(op)
         tensors = [leaf for leaf in leaves((args, list(kwargs.values()))) if isinstance(leaf, Tensor)]
         for tensor in tensors:
@@ -127,8 +147,13 @@ class Recorder:
             return op(*args, **kwargs)
         self.pool.collect()
         for tensor in written:
+            if self.memory.origin(tensor) == "host":
+                detail = "it writes to a number that the host holds, which a replay would not set back"
+                self.refuse(CaptureError("not-emulated", op.name(), tensor, detail))
             self.memory.before_write(op, tensor, args)
         result = op(*args, **kwargs)
+        if facts.random:
+            self._note_drawn()
         if facts.lifts:  # a number that the host wrote down: there before any kernel runs
             self.memory.note_kind(result, "constant")
             return result
@@ -194,13 +219,25 @@ class Recorder:
 
     def _check_generators(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         used = [leaf for leaf in leaves((args, list(kwargs.values()))) if isinstance(leaf, torch.Generator)]
-        for generator in used or [torch.default_generator]:
-            key = key_of(generator)
-            if key not in self._generators:
-                raise CaptureError("unregistered-rng", op.name())
-            if key not in self._states:
-                with unset_fake_temporarily():
-                    self._states[key] = self._generators[key].get_state()
+        if any(key_of(generator) not in self._generators for generator in used):
+            raise CaptureError("unregistered-rng", op.name())
+        self.check_seeds()
+
+    def check_seeds(self) -> None:
+        """Raise CaptureError if the host has set a generator since the last random operation: a replay would not."""
+        for key, generator in self._generators.items():
+            with unset_fake_temporarily():
+                if torch.equal(generator.get_state(), self._drawn[key]):
+                    continue
+                if generator.initial_seed() != self._seeds[key]:
+                    raise CaptureError("reseeded-rng", "manual_seed()")
+                fresh = torch.Generator().manual_seed(self._seeds[key])
+                if not torch.equal(generator.get_state(), fresh.get_state()):
+                    raise CaptureError("not-emulated", "set_state()", detail="a generator was set back")
+
+    def _note_drawn(self) -> None:
+        with unset_fake_temporarily():
+            self._drawn = {key: generator.get_state() for key, generator in self._generators.items()}
 
 
 def check_layouts(op: OpOverload, tensors: Iterable[Tensor], written: Iterable[Tensor] = ()) -> None:

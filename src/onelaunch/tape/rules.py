@@ -18,6 +18,10 @@ HOST_COPY = (
     "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned. "
     "Please use tensor.pin_memory() or allocate the tensor with pin_memory=True."
 )
+RESEEDED = (
+    "CUDAGeneratorImpl::set_current_seed can be called during stream capture only if new seed is the same as the "
+    "original seed."
+)
 GENERATOR = "Attempt to increase offset for a CUDA generator not in capture mode."
 
 
@@ -73,6 +77,12 @@ RULES = {
             GENERATOR,
             "a graph advances only the generators it knows of; any other would give the same numbers at each replay",
             "Call graph.register_generator_state(generator) before the capture.",
+        ),
+        Rule(
+            "reseeded-rng",
+            RESEEDED,
+            "seeding is work of the host, which a replay does not repeat",
+            "Seed before the capture, or before a replay.",
         ),
         Rule(
             "unjoined-stream",
