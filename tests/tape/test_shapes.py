@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,8 @@ from tape_plan import plan
 from test_operations import STEPS, Step
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._pytree import tree_map_only
 
 from onelaunch import emulator
 from onelaunch.tape import CaptureError, Recorder, Tape, record_shapes
@@ -130,6 +133,44 @@ def test_a_step_is_refused_by_the_same_rule(rule: str, step: Callable[[Tensor], 
     assert caught.value.rule == rule
     assert caught.value.where.file == __file__
     assert not emulator.is_current_stream_capturing()
+
+
+# Neither is about the tape: FakeTensors do not mix with sparse tensors, and tensor_split reads its indices on the host.
+NOT_ON_FAKE_TENSORS = {"sparse.sampled_addmm", "sparse.mm", "tensor_split"}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_every_operator_of_pytorch_s_database_gives_the_same_tape_or_the_same_refusal() -> None:
+    def tape_of(op: Any, sample: Any, shapes_only: bool) -> str:
+        with FakeTensorMode() if shapes_only else nullcontext() as mode, torch.no_grad():
+            recorder = Recorder(Pool())
+            given = (sample.input, list(sample.args), sample.kwargs)
+            if mode is not None:
+                try:
+                    given = tree_map_only(Tensor, mode.from_tensor, given)
+                except AssertionError:
+                    return "has no fake counterpart"
+            recorder.start()
+            try:
+                made = op(given[0], *given[1], **given[2])  # noqa: F841
+            except CaptureError as error:
+                recorder.stop(failed=True)
+                return error.rule
+            except Exception as error:  # the operator's own, on this sample
+                recorder.stop(failed=True)
+                return type(error).__name__
+            return repr(plan(recorder.stop()))
+
+    compared, different = 0, []
+    for op in op_db:
+        if torch.float32 in op.dtypes:
+            sample = next(iter(op.sample_inputs("cpu", torch.float32)), None)
+            if sample is not None:
+                compared += 1
+                if tape_of(op, sample, False) != tape_of(op, sample, True):
+                    different.append(op.name)
+    assert compared > 600
+    assert set(different) <= NOT_ON_FAKE_TENSORS
 
 
 def test_the_emulator_records_shapes_under_a_fake_mode_and_will_not_replay_them() -> None:
