@@ -396,8 +396,9 @@ Why the difference? Here is what runs at a replay:
 | their numbers | this step's | this step's | frozen | frozen |
 | memory of the results | new each time | new each time | the graph's pool | the graph's pool |
 
-The tape and the GPU agree in every line. Not because the tape imitates faults one by one; it has none of them built
-in. It holds the kernels with their addresses and their numbers, and everything else follows.
+The tape and the GPU agree in every line. So nobody had to build in what comes out *wrong*: the tape holds the kernels
+with their addresses and their numbers, and the wrong answers follow. What is *refused*, on the other hand, is a table
+of rules, taken from PyTorch's source, since a CPU would run all of it without complaint.
 
 ## How faithful is the tape?
 
