@@ -27,6 +27,7 @@ BENCHMARK = {
 BATCH = {"input_ids": [253, 48376, 260, 0], "positions": [5, 6, 4, 0], "seq_lens": [6, 7, 5, 1]}
 TABLE = [[3, 0, 9], [1, 9, 9], [9, 9, 9], [9, 9, 9]]  # the last row is the dummy's
 X, WEIGHT = torch.ones(8, 64), torch.ones(64, 64)
+GRAPHS = []  # a deleted graph gives its memory back, and there is no map of it any more
 
 
 def tape(pool=None, rows=8):
@@ -34,6 +35,7 @@ def tape(pool=None, rows=8):
     g, x = emulator.CUDAGraph(), X[:rows]
     with emulator.graph(g, pool=pool):
         out = (x @ WEIGHT).relu() * (x @ WEIGHT) * 0.5  # noqa: F841 - held until the capture ends: an output
+    GRAPHS.append(g)
     return g.tape
 
 
@@ -247,6 +249,13 @@ def test_the_map_of_a_pool_says_what_reuse_saves():
     assert pools.size(recorded.pool.naive_bytes) in caption
     with pytest.raises(ValueError, match="share a pool"):
         viz.pool_map(recorded, tape())
+
+
+def test_memory_that_was_given_back_is_not_drawn_but_explained():
+    recorded = tape()
+    GRAPHS.pop().reset()
+    with pytest.raises(ValueError, match="Draw it before the graph is reset"):
+        viz.pool_map(recorded)
 
 
 def test_the_words_say_how_much_of_what_is_gathered_is_used():

@@ -48,11 +48,14 @@ def place(pool: Pool, buffer: Buffer) -> str:
 
 
 def position(pool: Pool, buffer: Buffer) -> tuple[int, int]:
-    """Number of the segment, and bytes from its start."""
+    """Number of the segment, and bytes from its start. Raises ValueError where the pool has given it back."""
     for number, segment in enumerate(pool.segments):
         if segment.address <= buffer.address < segment.address + segment.nbytes:
             return number, buffer.address - segment.address
-    raise ValueError(f"buffer {buffer.index} ({buffer.kind}) does not lie in this pool")
+    raise ValueError(
+        f"the memory of buffer {buffer.index} ({buffer.kind}) was given back when its graph was reset or deleted. "
+        "Draw it before the graph is reset, or keep the graph."
+    )
 
 
 def short(kernel: Kernel) -> str:
