@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import pytest
@@ -64,6 +65,13 @@ def test_weights_cache_and_kernels_of_large_models_are_what_their_shapes_say(nam
     assert nbytes("state") == cache + logits
     small = decode_tapes(replace(RANDOM["llama"], num_hidden_layers=config.num_hidden_layers), [2], max_seq_len=512)[2]
     assert [kernel.name for kernel in tape.kernels] == [kernel.name for kernel in small.kernels]
+
+
+def test_the_plan_of_a_pool_outlives_the_engine_that_made_it() -> None:
+    tapes = decode_tapes(RANDOM["llama"], [1, 4], max_seq_len=64)
+    gc.collect()
+    assert tapes[4].pool.reserved_bytes >= tapes[4].pool.peak_bytes > 0
+    assert tapes[4].pool is tapes[1].pool
 
 
 def test_a_rank_of_eight_holds_an_eighth_of_what_is_divided() -> None:

@@ -160,7 +160,7 @@ class Pool:
 
     def give_back(self) -> None:
         """Let go of segments as their tensors go, unless a graph still needs the pool. A capture takes it up again."""
-        self._wanted = bool(self.users)
+        self._wanted = bool(self.users or self.simulated)  # a plan has nothing to give back, and stays to be read
         self.collect()
 
     def _take(self, nbytes: int, stream: int, simulated: bool) -> Block:
