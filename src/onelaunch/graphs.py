@@ -53,7 +53,8 @@ class CUDAGraph:
         self._liveness: InputLiveness | None = None
 
     def __del__(self) -> None:
-        self.reset()
+        if self._capture is not None:
+            self._stop(failed=True)
 
     def register_generator_state(self, generator: torch.Generator) -> None:
         """Let random operations of the capture use ``generator``; each replay advances it. ``reset`` forgets it."""
@@ -123,6 +124,7 @@ class CUDAGraph:
             self._liveness.let_go()
         self.tape, self._before = tape, capture.before
         tape.pool.users.add(tape)
+        weakref.finalize(tape, tape.pool.give_back).atexit = False  # who keeps the tape alone can still read its plan
         if not self.keep_graph and not tape.shapes_only:
             self.instantiate()
 
