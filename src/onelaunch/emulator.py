@@ -1,6 +1,7 @@
 """The graph API of ``torch.cuda`` on a machine without a GPU, under the same names and with the same arguments.
 
-Beyond torch's, a ``CUDAGraph`` has its ``tape``: what was recorded, to read.
+Beyond torch's, a ``CUDAGraph`` has its ``tape``: what was recorded, to read. Under a ``FakeTensorMode`` it records
+shapes alone, of steps that would fit into no memory (see ``onelaunch.tape.record_shapes``); such a graph has no replay.
 
 What differs from a GPU:
 

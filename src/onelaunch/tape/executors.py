@@ -27,8 +27,10 @@ EXECUTORS: dict[str, Callable[[Tape], Executor]] = {
 def make_executor(tape: Tape, choice: str | None = None) -> Executor:
     """What plays ``tape``. choice: a name, or "auto"; None reads the environment.
 
-    Raises ValueError for a name that means nothing, ``native.NativeBuildError`` for "native" where it is not compiled.
+    Raises ValueError for a name that means nothing, ``native.NativeBuildError`` for "native" where it is not compiled,
+    RuntimeError for a tape of shapes alone.
     """
+    tape.require_memory()
     source = "choice"
     if choice is None:
         choice, source = os.environ.get(VARIABLE) or "auto", VARIABLE

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from torch._ops import OpOverload
 
 Kind = Literal["input", "weight", "state", "constant", "intermediate", "output"]
+NO_MEMORY = (
+    "this tape was recorded from FakeTensors: it has shapes and made-up addresses, and no memory to replay in or to "
+    "read. Record the step again with real tensors."
+)
 KINDS: tuple[Kind, ...] = ("input", "weight", "state", "constant", "intermediate", "output")
 
 
@@ -87,10 +91,7 @@ class Buffer:
         if self.opaque is not None:
             return self.opaque
         if self.storage is None:
-            raise RuntimeError(
-                "this tape was recorded from FakeTensors: it has shapes and made-up addresses, and no memory to replay "
-                "in or to read. Record the step again with real tensors."
-            )
+            raise RuntimeError(NO_MEMORY)
         if 0 in ref.size:
             return torch.empty_strided(ref.size, ref.stride, dtype=ref.dtype)
         return alias(self.storage, ref.dtype, self.base // ref.dtype.itemsize + ref.offset, ref)
@@ -162,6 +163,11 @@ class Tape:
     pool: Pool
     hidden: list[Block] = field(default_factory=list, repr=False)
     shapes_only: bool = False
+
+    def require_memory(self) -> None:
+        """Raise RuntimeError where the tape was recorded from FakeTensors."""
+        if self.shapes_only:
+            raise RuntimeError(NO_MEMORY)
 
     def reveal(self) -> None:
         """Note that a replay is making the outputs, which hold garbage until then."""
