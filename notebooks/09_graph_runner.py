@@ -288,8 +288,8 @@ refused.shutdown()
 
 # %% [markdown]
 """
-Replaying a tape from Python takes about as long as running the step, on a CPU: it shows what a graph does, not what
-it gains.
+A replay leaves out the model's Python, so it takes less time than the step, on a CPU too, where the kernels are short.
+[Chapter 10](10_a_graph_on_a_cpu.ipynb) measures by how much. What a GPU gains is another question.
 
 ## Common mistakes
 

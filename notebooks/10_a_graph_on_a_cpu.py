@@ -519,6 +519,56 @@ viz.bars(
 """
 The rerun takes as long as eager, or longer: it does the same and copies first.
 
+Who issues the kernels of a tape? There are three executors, and all of them make the same calls: one in Python, one
+that PyTorch's own TorchScript interpreter runs without Python, and one in C++ for machines with a compiler
+(`onelaunch compile` builds it, once). The engine tries those that are there in the first replays and stays with the
+fastest. Ask which one that is, or name one with the environment variable `ONELAUNCH_EXECUTOR`:
+"""
+
+# %%
+if cuda.is_emulated:
+    print("played by:", engines[GRAPH].engine.runner.graph_map[4].executor)
+
+# %% [markdown]
+"""
+How far do they get? `benchmarks/replay.py` takes a decode step of 28 layers in plain PyTorch and runs it in every way
+that PyTorch knows, in turn. Before you look: which bars shrink when the model grows?
+"""
+
+# %%
+replay = viz.measured("replay")
+viz.replay_speeds(replay)
+
+# %% [markdown]
+"""
+All of them. A wide model's kernels take long, and then it does not matter who issues them. **That is the whole story
+of launch-bound and compute-bound**, told by a CPU.
+
+Three more things to see:
+
+- The same list of kernels runs at different speeds, and the difference is nothing but what lies between two kernels:
+  Python, a TorchScript interpreter, a loop in C++.
+- No bar of a tape can pass the limit, which is the time of the kernels alone. A graph on a GPU has such a limit too:
+  it launches the kernels that you wrote.
+- `torch.compile` makes fewer kernels out of many, so this limit is not its own. Whatever it gains, it is not bitwise
+  equal to eager: fused sums round in another order. Engines that need both compile first and capture then.
+
+And the real model of this book, whose kernels are long enough that a CPU gains little?
+"""
+
+# %%
+for row in replay["smollm2"]:
+    times = row["ms"]
+    best = min(times[way] for way in ("python", "script", "native"))
+    print(
+        f"SmolLM2, batch {row['batch']}, threads {row['threads']}:",
+        f"{times['eager'] / best:.2f} times as fast as eager",
+    )
+
+# %% [markdown]
+"""
+On a GPU it is the small model again: the kernels take microseconds each, and so does the host to launch one.
+
 ## What neither can show
 
 A CPU does one thing after the other. Whatever follows from two processors working at once is not here:

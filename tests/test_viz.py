@@ -24,6 +24,20 @@ BENCHMARK = {
         {"threads": 2, "batch": 1, "onelaunch_ms": 1.0, "huggingface_ms": 2.0, "linear_floor_ms": 0.5},
     ],
 }
+REPLAY = {
+    **{key: BENCHMARK[key] for key in ("hardware", "versions", "date")},
+    "layers": 28,
+    "shapes": [
+        {
+            "hidden": 64,
+            "batch": 8,
+            "threads": 1,
+            "attention": "explicit",
+            "ms": {"eager": 12.0, "rerun": 12.0, "python": 8.0, "native": 4.0, "trace": 6.0},
+            "limit_ms": 3.0,
+        }
+    ],
+}
 BATCH = {"input_ids": [253, 48376, 260, 0], "positions": [5, 6, 4, 0], "seq_lens": [6, 7, 5, 1]}
 TABLE = [[3, 0, 9], [1, 9, 9], [9, 9, 9], [9, 9, 9]]  # the last row is the dummy's
 X, WEIGHT = torch.ones(8, 64), torch.ones(64, 64)
@@ -60,6 +74,8 @@ FIGURES = {
     "pages": lambda: viz.page_table(TABLE, seq_lens=[20, 7], rows=[0, 1], page_size=16, num_pages=6, dummy_page=9),
     "batches": lambda: viz.batch_timeline([("prefill", [0]), ("decode", [0]), ("prefill", [1]), ("decode", [0, 1])]),
     "times": lambda: viz.time_bars(BENCHMARK),
+    "speeds": lambda: viz.replay_speeds(REPLAY, ["64/8"]),
+    "measured speeds": lambda: viz.replay_speeds(viz.measured("replay")),
     "models": lambda: viz.transformers_models(viz.measured("transformers_models")),
     "tape": lambda: viz.tape_table(tape(), {"x": X}),
     "graph": lambda: viz.tape_graph(tape(), {"x": X}),
@@ -192,6 +208,13 @@ def test_the_words_name_every_count_and_the_hardware():
     assert "Some CPU (2 cores), torch 2.13.0, transformers 5.24.0, 2026-11-29" in times.caption
 
 
+def test_speeds_are_said_as_multiples_of_eager_and_with_their_limit():
+    speeds = FIGURES["speeds"]()
+    assert "rerun 1, tape, Python 1.5, tape, C++ 3, jit.trace 2, the limit 4" in speeds.alt
+    assert "of 28 layers, 1 thread, medians" in speeds.caption
+    assert "Some CPU (2 cores)" in speeds.caption
+
+
 def test_the_table_says_what_each_kernel_reads_holds_and_writes():
     alt = viz.tape_table(tape(), {"x": X, "w": WEIGHT}).alt
     assert "0 mm reads x and w, writes @0; 1 relu reads @0, writes @2048; 2 mm reads x and w, writes @0" in alt
@@ -312,6 +335,7 @@ def test_the_words_say_when_name_and_graph_have_parted():
         (lambda: viz.page_table(TABLE, [0], page_size=16, num_pages=6, dummy_page=9), "1 or more"),
         (lambda: viz.batch_timeline([("decoding", [0])]), "prefill"),
         (lambda: viz.time_bars(BENCHMARK, threads=3), r"\[1, 2\]"),
+        (lambda: viz.replay_speeds(REPLAY, ["64/8", "16/8"]), r"no 16/8 was measured .* \['64/8'\]"),
     ],
 )
 def test_data_that_cannot_be_drawn_is_refused_with_a_reason(call, says):

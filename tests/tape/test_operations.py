@@ -68,6 +68,18 @@ def attention(x: Tensor, y: Tensor, state: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
+def masked_fill(x: Tensor, y: Tensor, state: Tensor) -> tuple[Tensor, ...]:
+    low = x.to(torch.bfloat16)
+    return (
+        x.t().masked_fill(y.t() > 0, -torch.inf),
+        x.masked_fill(y[0] > 0, 0.1),  # a mask that is repeated
+        state[:1].masked_fill(y > 0, torch.inf),  # a tensor that is repeated
+        low.masked_fill(y > 0, 1 / 3),
+        x.int().masked_fill(y > 0, 3),
+        x.masked_fill(y[0, 0] > 0, 2),
+    )
+
+
 def batch_norm(x: Tensor, y: Tensor, state: Tensor) -> Tensor:
     return F.batch_norm(x, state[0], state[1], training=True)  # updates the two rows, which its declaration hides
 
@@ -98,6 +110,7 @@ STEPS: list[Step] = [
     many_outputs,
     aliases,
     attention,
+    masked_fill,
     batch_norm,
     qr,
     classes,

@@ -58,6 +58,10 @@ def lower(kernel: Kernel) -> Call:
         return Call(torch.ops.aten.fill_.Scalar, (made[0], kernel.args[_FILLS_WITH_ARGUMENT[name]]), {})
     if made and name in _COPIES:
         return Call(torch.ops.aten.copy_.default, (once(made[0], made[0]), once(kernel.args[0], made[0])), {})
+    if made and name == "aten::masked_fill" and made[0].dtype.is_floating_point:
+        masked = _masked_fill(kernel)
+        if masked is not None:
+            return masked
     args, kwargs = with_numbers_as_tensors(op, kernel.args, kernel.kwargs)
     if not made:
         return Call(op, args, kwargs)
@@ -67,6 +71,15 @@ def lower(kernel: Kernel) -> Call:
         return Call(variant, args, {**kwargs, **dict(zip(names, made, strict=True))})
     copies = tuple((n, ref) for n, ref in enumerate(kernel.outputs) if ref is not None)
     return Call(op, args, kwargs, copies, len(kernel.outputs))
+
+
+def _masked_fill(kernel: Kernel) -> Call | None:
+    """``masked_fill`` as ``where``, which has a variant with ``out``; None where the two are not the same."""
+    tensor, mask, value = positional(Call(kernel.op, kernel.args, kernel.kwargs))
+    if mask.dtype is not torch.bool or isinstance(value, TensorRef):
+        return None
+    number = torch.tensor(value, dtype=tensor.dtype)
+    return Call(torch.ops.aten.where.self_out, (mask, number, tensor), {"out": kernel.outputs[0]})
 
 
 def once(ref: TensorRef, like: TensorRef) -> TensorRef:

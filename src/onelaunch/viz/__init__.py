@@ -3,7 +3,7 @@
 A picture is a drawing with a sentence that says what it shows, readable on light and dark pages and on a phone.
 """
 
-from onelaunch.viz.bars import bars, kernel_counts, time_bars
+from onelaunch.viz.bars import bars, kernel_counts, replay_speeds, time_bars
 from onelaunch.viz.batches import batch_timeline
 from onelaunch.viz.buffers import fixed_buffers
 from onelaunch.viz.figure import Figure
@@ -35,6 +35,7 @@ __all__ = [
     "padding_staircase",
     "page_table",
     "pool_map",
+    "replay_speeds",
     "tape_graph",
     "tape_table",
     "time_bars",

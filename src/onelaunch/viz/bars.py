@@ -1,4 +1,4 @@
-"""Bars: how many kernels of which kind a step has, and how long a step takes."""
+"""Bars: how many kernels of which kind a step has, how long a step takes, and how much faster it can be run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
-from onelaunch.viz.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, Canvas, join, number, text_width
+from onelaunch.viz.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, Canvas, join, number, plural, text_width
 from onelaunch.viz.figure import Figure
 
 
@@ -44,9 +44,55 @@ def time_bars(benchmark: Mapping[str, Any], threads: int = 1) -> Figure:
         f"batch {row['batch']}: " + ", ".join(f"{name} {number(row[key])} ms" for key, name, _ in kinds) for row in rows
     )
     alt = f"Bars of milliseconds for one decode step. {said}."
-    with_threads = "1 thread" if threads == 1 else f"{threads} threads"
-    caption = f"Milliseconds for one decode step, {with_threads}. Measured on {_machine(benchmark)}."
+    caption = f"Milliseconds for one decode step, {plural(threads, 'thread')}. Measured on {_machine(benchmark)}."
     return Figure(_grouped_bars(groups, unit=" ms").drawing, alt, caption)
+
+
+_WAYS = {
+    "rerun": "rerun",
+    "python": "tape, Python",
+    "script": "tape, script",
+    "native": "tape, C++",
+    "trace": "jit.trace",
+    "inductor": "torch.compile",
+}
+
+
+def replay_speeds(
+    measurement: Mapping[str, Any], shapes: Sequence[str] = ("16/8", "64/8", "128/8", "1024/8"), threads: int = 1
+) -> Figure:
+    """How many times as fast as eager each way to run a decode step is, by the size of the model.
+
+    measurement: what ``benchmarks/replay.py`` saves. shapes: which of its shapes, as hidden size/batch size. The last
+    bar of a group is the limit: the shortest times of the recorded kernels, each alone, added up.
+    Raises ValueError for a shape that was not measured.
+    """
+    rows = {
+        f"{row['hidden']}/{row['batch']}": row
+        for row in measurement["shapes"]
+        if row["threads"] == threads and row["attention"] == "explicit"
+    }
+    missing = [shape for shape in shapes if shape not in rows]
+    if missing or not shapes:
+        raise ValueError(f"no {join(missing) or 'shape'} was measured with {threads} threads; there is {sorted(rows)}")
+    colors = dict(zip(_WAYS, (GREY, GREEN, GREEN, GREEN, ORANGE, ORANGE), strict=True))
+    groups = []
+    for shape in shapes:
+        row = rows[shape]
+        eager = row["ms"]["eager"]
+        bars = [(name, eager / row["ms"][way], colors[way]) for way, name in _WAYS.items() if way in row["ms"]]
+        title = f"hidden {row['hidden']}, batch {row['batch']}"
+        groups.append((title, [*bars, ("the limit", eager / row["limit_ms"], BLUE)]))
+    said = "; ".join(
+        f"{title}: " + ", ".join(f"{name} {number(value)}" for name, value, _ in group) for title, group in groups
+    )
+    caption = (
+        f"Times as fast as eager: one decode step of {measurement['layers']} layers, {plural(threads, 'thread')}, "
+        "medians. The limit: the shortest time of each recorded kernel, alone and with its data in the cache, added "
+        f"up. Measured on {_machine(measurement)}."
+    )
+    drawing = _grouped_bars(groups, unit="×").drawing
+    return Figure(drawing, f"Bars of how many times as fast as eager a decode step runs. {said}.", caption)
 
 
 def bars(groups: Mapping[str, Mapping[str, float]], what: str, unit: str = "", caption: str | None = None) -> Figure:
