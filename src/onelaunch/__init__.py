@@ -1,7 +1,8 @@
 """One Launch: CUDA Graphs for LLM decoding, as a book you can run. These are the names a reader types.
 
-``LLM`` writes text, ``SamplingParams`` says how; ``cuda`` is torch's graph API on whatever machine this is. Importing
-this package is light: the engine, and torch with it, is loaded when a name is first used.
+``LLM`` writes text, ``SamplingParams`` says how; ``cuda`` is torch's graph API on whatever machine this is,
+``sanitize`` finds out what a replay of your step gets wrong. Importing this package is light: the engine, and torch
+with it, is loaded when a name is first used.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from onelaunch.engine.core import SamplingParams
     from onelaunch.engine.llm import LLM
     from onelaunch.errors import ModelNotFoundError, RequestError
+    from onelaunch.sanitizer import sanitize
 
-__all__ = ["LLM", "ModelNotFoundError", "RequestError", "SamplingParams", "cuda"]
+__all__ = ["LLM", "ModelNotFoundError", "RequestError", "SamplingParams", "cuda", "sanitize"]
 __version__ = "0.1.0"
 
 _HOME = {
@@ -23,6 +25,7 @@ _HOME = {
     "ModelNotFoundError": "onelaunch.errors",
     "RequestError": "onelaunch.errors",
     "SamplingParams": "onelaunch.engine.core",
+    "sanitize": "onelaunch.sanitizer",
 }
 
 

@@ -1,5 +1,5 @@
-"""The ``onelaunch`` command: ``demo`` writes text here, ``doctor`` says what this machine can do, ``compile`` makes the
-faster replay."""
+"""The ``onelaunch`` command: ``demo`` writes text here, ``doctor`` says what this machine can do, ``check`` finds what
+a replay of your step gets wrong, ``compile`` makes the faster replay."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_PROMPT = "A GPU is fast, but at small batch it waits for the"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; a wrong call exits with 2.
 
-    Returns 0, 1 where what was asked cannot be done, or 130 when interrupted.
+    Returns 0, 1 where what was asked cannot be done, or 130 when interrupted; ``check`` has its own, see there.
     """
     args = _parser().parse_args(argv)
     try:
@@ -59,6 +59,22 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="say what this machine can do", description="What this machine can do.")
     doctor.add_argument("--json", action="store_true", help="the same as JSON")
     doctor.set_defaults(run=_doctor)
+
+    check = commands.add_parser(
+        "check",
+        help="find what a replay of your step gets wrong",
+        description="Capture a step of yours, replay it beside eager on this CPU, and name the cause of every "
+        "difference. FUNCTION takes no arguments and returns (prepare, step), or a dict or dataclass with these and "
+        "owners, padding and rounds: the arguments of onelaunch.sanitize. Exits with 0 if nothing was found, 1 if "
+        "something was, 2 if it could not be checked.",
+    )
+    check.add_argument("target", metavar="PATH.py:FUNCTION", help="a file and a function in it")
+    check.add_argument("--rounds", type=int, default=None, metavar="N", help="replays to compare (default: 3)")
+    style = check.add_mutually_exclusive_group()
+    style.add_argument("--json", dest="style", action="store_const", const="json", help="the report as JSON")
+    style.add_argument("--github", dest="style", action="store_const", const="github", help="as GitHub annotations")
+    check.add_argument("--sarif", default=None, metavar="FILE", help="write SARIF 2.1.0 to FILE too")
+    check.set_defaults(run=_check, style="text")
 
     compile_ = commands.add_parser(
         "compile",
@@ -109,6 +125,12 @@ def _doctor(args: argparse.Namespace) -> int:
     from onelaunch import doctor
 
     return doctor.main(as_json=args.json)
+
+
+def _check(args: argparse.Namespace) -> int:
+    from onelaunch import check
+
+    return check.main(args.target, args.rounds, args.style, args.sarif)
 
 
 def _compile(args: argparse.Namespace) -> int:

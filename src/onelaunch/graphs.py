@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 import weakref
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ from onelaunch.streams import (
     default_stream,
     synchronize,
 )
-from onelaunch.tape import CaptureError, Executor, Pool, PoolHandle, Recorder, Tape, make_executor
+from onelaunch.tape import Buffer, CaptureError, Executor, Pool, PoolHandle, Recorder, Tape, make_executor
 from onelaunch.tape.dot import to_dot
 
 _pools: weakref.WeakValueDictionary[tuple[int, int], Pool] = weakref.WeakValueDictionary()
@@ -91,7 +92,7 @@ class CUDAGraph:
         capture = Capture(origin, capture_error_mode)
         self._liveness = InputLiveness() if check_input_liveness else None
         meet = self._liveness.meet if self._liveness is not None else None
-        capture.recorder = Recorder(memory, captured_stream, capture.issue, self._generators, meet)
+        capture.recorder = self._make_recorder(memory, capture, meet)
         capture.graph = self
         self._capture = Capture.current = capture
         capture.recorder.start()
@@ -110,7 +111,7 @@ class CUDAGraph:
         if current_stream() != capture.origin:
             raise RuntimeError("Capture must end on the same stream it began on.")
         failed = capture.recorder is not None and capture.recorder.invalid
-        unjoined = capture.unjoined()
+        unjoined = bool(capture.unjoined())
         tape = self._stop(failed or unjoined)
         if failed or unjoined:
             raise CaptureError("invalidated" if failed else "unjoined-stream", "the end of the capture")
@@ -253,6 +254,11 @@ class CUDAGraph:
         raise NotImplementedError(
             "Conditional nodes are not emulated. Compute both branches and choose with torch.where."
         )
+
+    def _make_recorder(
+        self, pool: Pool, capture: Capture, meet: Callable[[Buffer, torch.Tensor], None] | None
+    ) -> Recorder:
+        return Recorder(pool, captured_stream, capture.issue, self._generators, meet)
 
     def _captured(self, call: str) -> Tape:
         if self.tape is None:

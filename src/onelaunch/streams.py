@@ -53,8 +53,8 @@ class Capture:
         """Let ``stream`` come after ``front``, which takes it into the capture if it is not in it yet."""
         self.fronts[stream] = self.fronts.get(stream, frozenset()) | front
 
-    def unjoined(self) -> bool:
-        """Whether there is work that the stream on which the capture began does not come after."""
+    def unjoined(self) -> list[int]:
+        """The kernels that the stream on which the capture began does not come after."""
         reached: set[int] = set()
         ahead = list(self.fronts[self.origin.stream_id])
         while ahead:
@@ -62,13 +62,14 @@ class Capture:
             if kernel not in reached:
                 reached.add(kernel)
                 ahead.extend(self.before[kernel])
-        return len(reached) < len(self.before)
+        return [kernel for kernel in range(len(self.before)) if kernel not in reached]
 
     def refuse(self, rule: str, call: str, detail: str = "") -> None:
         """Raise CaptureError. The capture is lost, as on a GPU."""
-        if self.recorder is not None:
-            self.recorder.invalid = True
-        raise CaptureError(rule, call, detail=detail)
+        error = CaptureError(rule, call, detail=detail)
+        if self.recorder is None:
+            raise error
+        self.recorder.refuse(error)
 
 
 def captured_stream() -> int | None:

@@ -19,7 +19,7 @@ class Engine:
     """A model with its KV cache, page table and attention backend on one device.
 
     num_pages: pages of the cache (a page more is made for the dummy request). graph_plan: the attention backend, and
-    the batch sizes whose decode step is recorded.
+    the batch sizes whose decode step is recorded. sanitize: check each replay against eager first.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class Engine:
         max_seq_len: int,
         num_pages: int,
         page_size: int,
+        sanitize: bool = False,
     ) -> None:
         self.model, self.device, self.page_size = model, device, page_size
         kv_cache = KVCachePool(
@@ -64,6 +65,7 @@ class Engine:
             dummy_req=self.dummy_req,
             vocab_size=config.vocab_size,
             device=device,
+            sanitize=sanitize,
         )
 
     def prepare_batch(self, batch: Batch) -> None:

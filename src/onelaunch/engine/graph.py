@@ -12,7 +12,7 @@ import time
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,9 @@ from onelaunch.engine.capture import Graph, GraphPlan, make_recorder
 from onelaunch.engine.core import Batch, Context, Req
 from onelaunch.padding import padded_size
 from onelaunch.tape import PoolHandle
+
+if TYPE_CHECKING:
+    from onelaunch.engine.checked import StepChecker
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +80,8 @@ class GraphStats:
 class GraphRunner:
     """Records a decode step for each size of ``graph_bs_list`` and replays the one that fits.
 
-    plan: which sizes, and what records them. dummy_req: fills the padded rows. graph_bytes: memory that recording took.
+    plan: which sizes, and what records them. dummy_req: fills the padded rows. sanitize: check each replay first.
+    graph_bytes: memory that recording took. checker: what checks, None where nothing does.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class GraphRunner:
         dummy_req: Req,
         vocab_size: int,
         device: torch.device,
+        sanitize: bool = False,
     ) -> None:
         self.mode, self.obstacle = plan.mode, plan.obstacle
         self.graph_bs_list = list(plan.sizes)
@@ -102,6 +107,7 @@ class GraphRunner:
             dummy_slot = dummy_req.pages[0] * context.kv_cache.page_size
             self.buffer = GraphCaptureBuffer.init(self.max_graph_bs, vocab_size, device, dummy_slot)
             self._capture_graphs()
+        self.checker = self._make_checker() if sanitize else None
 
     def can_use_cuda_graph(self, batch: Batch) -> bool:
         """Whether ``batch`` is a decode step that a recorded size holds."""
@@ -117,10 +123,14 @@ class GraphRunner:
         """Run a prepared decode step from its graph.
 
         Returns logits ``[batch.size, vocab]`` float32, a view of a fixed buffer: the next replay overwrites them.
+        Raises FindingsError where replays are checked and this one would be wrong.
         """
         self.buffer.copy_from(batch)
         self.context.attn_backend.prepare_for_replay(batch)
-        self.graph_map[batch.padded_size].replay()
+        graph = self.graph_map[batch.padded_size]
+        if self.checker is not None:
+            self.checker.check(batch, graph.tape, self.run_step)  # type: ignore[attr-defined]  # on the emulator
+        graph.replay()
         self.stats.replays += 1
         self.stats.padded_rows += batch.padded_size - batch.size
         self.stats.steps[batch.size, batch.padded_size] += 1
@@ -155,12 +165,25 @@ class GraphRunner:
         self.buffer.set_batch(batch)
 
         def step() -> None:
-            with torch.inference_mode(), self.context.forward_batch(batch):
-                logits = self.model(batch.input_ids, batch.positions, self.context)
-                self.buffer.logits[: batch.size].copy_(logits)
+            self.run_step(batch)
 
         self.recorder.warm_up(step)
         return self.recorder.record(step, pool)
+
+    def run_step(self, batch: Batch) -> None:
+        """The decode step that is recorded: the model on ``batch``, its logits into the fixed buffer."""
+        with torch.inference_mode(), self.context.forward_batch(batch):
+            logits = self.model(batch.input_ids, batch.positions, self.context)
+            self.buffer.logits[: batch.padded_size].copy_(logits)
+
+    def _make_checker(self) -> StepChecker:
+        from onelaunch.engine.checked import StepChecker  # only where steps are checked
+
+        def owners() -> list[Any]:
+            fixed = getattr(self.context.attn_backend, "fixed", None)
+            return [self.buffer, *([] if fixed is None else [fixed]), self.context.kv_cache, self.model]
+
+        return StepChecker(owners)
 
     def _capture_graphs(self) -> None:
         from tqdm import tqdm  # only where something is recorded

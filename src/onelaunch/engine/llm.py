@@ -47,6 +47,8 @@ class LLM:
     max_running_req: requests that decode together at most; more of them wait.
     num_page_override: pages of the KV cache, 16 tokens each; chosen by memory if None.
     max_seq_len_override: longest prompt and answer together, in tokens.
+    sanitize: run each decode step eagerly too before it is replayed, on the tape; ``generate`` and the like raise
+    ``onelaunch.sanitizer.FindingsError``, whose ``report`` names the cause, before a wrong token is made.
 
     Raises ModelNotFoundError for a model that cannot be had, ValueError for settings that make no sense.
     """
@@ -64,6 +66,7 @@ class LLM:
         max_running_req: int = 64,
         num_page_override: int | None = None,
         max_seq_len_override: int | None = None,
+        sanitize: bool = False,
     ) -> None:
         self.device = pick_device(device)
         self.dtype = pick_dtype(self.device) if dtype is None else dtype
@@ -82,6 +85,12 @@ class LLM:
             cuda_graph_max_bs=cuda_graph_max_bs,
             max_running_req=max_running_req,
         )
+        if sanitize and plan.mode != "tape":
+            raise ValueError(
+                f"sanitize=True checks decode steps that are replayed from the tape, and here graph is {plan.mode!r}"
+                + (f" ({plan.obstacle})" if plan.obstacle else "")
+                + ". Give cuda_graph_max_bs or cuda_graph_bs, on a CPU, and leave graph at 'auto'."
+            )
         loaded = load_model(
             model, device=self.device, dtype=self.dtype, max_seq_len=max_seq_len_override or DEFAULT_SEQ_LEN
         )
@@ -104,6 +113,7 @@ class LLM:
             max_seq_len=self.max_seq_len,
             num_pages=self.num_pages,
             page_size=PAGE_SIZE,
+            sanitize=sanitize,
         )
         self.scheduler = Scheduler(self.engine.allocator, self.engine.context.page_table, PAGE_SIZE)
         self._handles: dict[int, Handle] = {}

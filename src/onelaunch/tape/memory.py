@@ -35,7 +35,8 @@ class Memory:
         self._opaque: dict[int, Buffer] = {}  # by identity; the buffer keeps the tensor alive
         self._kinds: dict[int, Kind] = {}  # by storage, where it is not "input"
         self._kept: list[torch.UntypedStorage] = []  # so that none of the above comes to mean another storage
-        self._journal = Journal()
+        self.journal = Journal()  # of what the step overwrites outside
+        self._revealed = Journal()  # of other graphs' outputs that are shown to this capture
 
     def note_kind(self, tensor: Tensor, kind: Kind) -> None:
         """Remember what memory from outside is: a kernel may meet no more than a view of it."""
@@ -99,7 +100,7 @@ class Memory:
             buffer = self._add_block(kind, tensor, block)
             if block.hidden is not None:  # numbers that no replay has made yet: show true ones while this capture runs
                 memory, true = block.hidden
-                self._journal.save_whole(memory)
+                self._revealed.save_whole(memory)
                 memory.copy_(true)
         elif isinstance(tensor, FakeTensor):
             self.shapes_only = True
@@ -141,14 +142,15 @@ class Memory:
         if buffer.outside:
             buffer.kind = "state"
             if tensor.numel() and not isinstance(tensor, FakeTensor):
-                self._journal.save(op, buffer.tensor(self.ref(tensor)), args)
+                self.journal.save(op, buffer.tensor(self.ref(tensor)), args)
 
     def settle(self, failed: bool) -> list[Block]:
         """End the capture: put back what was overwritten, and hide the outputs until a replay makes them.
 
         Returns the blocks whose true content is kept.
         """
-        self._journal.restore()
+        self.journal.restore()
+        self._revealed.restore()
         self._known.clear()
         self._kept.clear()
         self.pool.collect()

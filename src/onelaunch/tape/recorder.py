@@ -89,6 +89,7 @@ class Recorder:
         try:
             if not failed:
                 self.check_seeds()
+                self.finish()
         except CaptureError as found:
             error, failed = found, True
         with unset_fake_temporarily():
@@ -99,7 +100,11 @@ class Recorder:
             raise error
         return Tape(self.kernels, self.memory.buffers, self.pool, hidden, self.memory.shapes_only)
 
+    def finish(self) -> None:
+        """Called when the step has run and its effects are not undone yet, for those who want to look at them."""
+
     def refuse(self, error: CaptureError) -> None:
+        """End the capture with ``error``, and mark what was recorded as lost."""
         self.invalid = True
         raise error
 

@@ -1,0 +1,196 @@
+"""Whether live rows depend on what padding holds: fill it with other things, replay, and see what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from onelaunch.sanitizer.outcome import Mask, Outcome, differ, of_replay, same
+from onelaunch.sanitizer.owners import Names, span
+from onelaunch.sanitizer.playback import Playback
+from onelaunch.sanitizer.report import Finding
+from onelaunch.tape import Kernel, TensorRef
+from onelaunch.tape.replay import plain_modes
+from onelaunch.tape.tape import alias
+from onelaunch.tape.undo import Piece
+
+_FEW = 4  # live values that are tried as other valid indices
+
+
+@dataclass(frozen=True, eq=False)
+class Padding:
+    """One view that was declared. whole: the tensor that it is part of. rows: for a dimension of a certain size of that
+    tensor, which of its places are padding."""
+
+    view: Tensor
+    whole: Tensor
+    rows: dict[int, Tensor]
+
+
+def declared(views: Any) -> list[Padding]:
+    """What ``padding(i)`` returned. Raises TypeError for what is no view of a tensor."""
+    views = [views] if isinstance(views, Tensor) else list(views.values() if isinstance(views, dict) else views)
+    found = []
+    for view in views:
+        if not isinstance(view, Tensor):
+            raise TypeError(f"padding must return views of tensors, in a list; found {type(view).__name__}.")
+        if view.numel() == 0:
+            continue
+        whole = view._base if view._base is not None else view
+        found.append(Padding(plain(view), plain(whole), _rows(view, whole)))
+    return found
+
+
+def plain(tensor: Tensor) -> Tensor:
+    """The same memory without history, writable in every mode."""
+    ref = TensorRef(
+        0, tensor.dtype, tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()), False, tensor.is_neg()
+    )
+    return alias(tensor.untyped_storage(), tensor.dtype, ref.offset, ref)
+
+
+def _rows(view: Tensor, whole: Tensor) -> dict[int, Tensor]:
+    """By the size of a dimension of ``whole``: its places of which nothing is live."""
+    if view is whole or whole.layout is not torch.strided:
+        return {}
+    mark = torch.zeros(whole.untyped_storage().nbytes() // whole.element_size(), dtype=torch.bool)
+    torch.as_strided(mark, view.shape, view.stride(), int(view.storage_offset())).fill_(True)
+    marked = torch.as_strided(mark, whole.shape, whole.stride(), int(whole.storage_offset()))
+    rows = {}
+    for dim in range(whole.dim()):
+        all_padding = marked.transpose(0, dim).reshape(whole.shape[dim], -1).all(1)
+        if all_padding.any() and not all_padding.all():
+            rows[int(whole.shape[dim])] = all_padding
+    return rows
+
+
+def without(rows: dict[int, Tensor]) -> Mask:
+    """Takes the live rows of a result: in its first dimension of a size that the padded tensors have."""
+
+    def live(tensor: Tensor) -> Tensor:
+        for dim, size in enumerate(tensor.shape):
+            if size in rows:
+                return tensor.index_select(dim, (~rows[size]).nonzero().flatten())
+        return tensor
+
+    return live
+
+
+def poisons(padding: Padding) -> Iterator[tuple[str, Any]]:
+    """What to fill a view with: in words, and a value."""
+    dtype = padding.view.dtype
+    if dtype is torch.bool:
+        yield from (("True", True), ("False", False))
+    elif dtype.is_floating_point or dtype.is_complex:
+        largest = torch.finfo(dtype).max
+        yield from (("NaN", torch.nan), (f"{largest:.3g}", largest), (f"{-largest:.3g}", -largest))
+    else:
+        known = padding.whole.unique()
+        for value in [*known[: _FEW // 2].tolist(), *known[-(_FEW // 2) :].tolist()]:
+            yield f"{value}, an index that is valid elsewhere", value
+        info = torch.iinfo(dtype)
+        yield from ((str(info.max), info.max), (str(info.min), info.min))
+
+
+def leaks(
+    playback: Playback,
+    outputs: Iterable[Any],
+    views: list[Padding],
+    names: Names,
+    generators: Iterable[torch.Generator],
+    number: int,
+) -> list[Finding]:
+    """The findings of one round. Memory is as before the replay when this is called and when it returns."""
+    outputs, generators = list(outputs), list(generators)
+    states = [generator.get_state() for generator in generators]
+    memory = [padding.view for padding in views]
+    rows: dict[int, Tensor] = {}
+    for padding in views:
+        for size, places in padding.rows.items():
+            rows[size] = rows[size] & places if size in rows else places
+    live = without(rows)
+
+    def replay() -> Outcome:
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
+        return of_replay(playback, outputs)
+
+    def trace() -> list[list[Tensor]]:
+        seen: list[list[Tensor]] = []
+        journal = playback.run(lambda kernel: seen.append(_live_results(kernel, playback, live)))
+        journal.restore()
+        return seen
+
+    found = []
+    right = replay()
+    for padding in views:
+        saved = padding.view.clone()
+        for words, value in poisons(padding):
+            _fill(padding.view, value)
+            poisoned = replay()
+            failed = playback.failed is not None  # an index out of bounds, which padding need not stand
+            _fill(padding.view, saved)
+            where = None if failed else differ(right, poisoned, memory, live)
+            if where is None:
+                continue
+            before = trace()
+            _fill(padding.view, value)
+            after = trace()
+            _fill(padding.view, saved)
+            found.append(_finding(padding, words, where, _first(playback, before, after), names, number))
+            break
+    return found
+
+
+def _fill(view: Tensor, value: Any) -> None:
+    with plain_modes():
+        if isinstance(value, Tensor):
+            view.copy_(value)
+        else:
+            view.fill_(value)
+
+
+def _live_results(kernel: Kernel, playback: Playback, live: Mask) -> list[Tensor]:
+    own = [ref for ref in kernel.writes if not playback.tape.buffers[ref.buffer].outside]
+    return [live(playback.tensor(ref)).clone() for ref in own]
+
+
+def _first(playback: Playback, before: list[list[Tensor]], after: list[list[Tensor]]) -> Kernel:
+    """The first kernel whose live results are others, or the last that writes outside where all are the same."""
+    for kernel, a, b in zip(playback.tape.kernels, before, after, strict=False):
+        if any(not same(x, y) for x, y in zip(a, b, strict=True)):
+            return kernel
+    writers = [k for k in playback.tape.kernels if any(playback.tape.buffers[ref.buffer].outside for ref in k.writes)]
+    return (writers or playback.tape.kernels)[-1]
+
+
+def _finding(padding: Padding, words: str, where: Piece | int, kernel: Kernel, names: Names, number: int) -> Finding:
+    start, end = span(padding.view)
+    place = names.of(start, end)
+    name = place.path if place is not None and place.path else None
+    changed = f"output {where}" if isinstance(where, int) else "memory outside of the padding"
+    if isinstance(where, Piece):
+        owner = names.of(*_memory(where))
+        changed = f"{owner.path}, outside of its padding" if owner is not None and owner.path else changed
+    why = (
+        f"with {words} in the padding of {name or 'a tensor'} in round {number}, {changed} is another; the first live "
+        f"result that changes is that of {kernel.name}"
+    )
+    return Finding(
+        "padding-leak",
+        name,
+        kernel.where,
+        why,
+        "Keep padding apart: mask it before rows meet (torch.where, not a product with zero: zero times NaN is NaN), "
+        "and let padded rows write to memory that nobody reads.",
+    )
+
+
+def _memory(piece: Piece) -> tuple[int, int]:
+    read: Callable[[], Tensor] = piece.read
+    owner = getattr(getattr(read, "func", read), "__self__", None)
+    return span(owner if isinstance(owner, Tensor) else getattr(read, "args")[0])  # noqa: B009
