@@ -2,12 +2,11 @@
 """
 # Start here
 
-**Who this is for.** You serve language models and want to know why a CUDA Graph
-makes decoding faster, and how it goes wrong. Or you study them and have no GPU.
-Both will do: everything here runs on a laptop.
+**Who this is for.** You serve language models and want to know why a CUDA Graph makes decoding faster, and how it
+goes wrong. Or you study them and have no GPU. Both will do: everything here runs on a laptop.
 
-**After this chapter** you have run the engine of this book, seen it write text,
-and picked the way you want to read on.
+**After this chapter** you have run the engine of this book, seen it write text, and picked the way you want to read
+on.
 
 *About 10 minutes. Easy. You need Python, and to have heard of tokens; no GPU.*
 """
@@ -16,9 +15,9 @@ and picked the way you want to read on.
 """
 ## Run the engine first
 
-The next cell loads a language model and lets it write. The model is
-SmolLM2-135M-Instruct: 135 million weights, small enough for a laptop, large enough to write
-sentences. The first time, it is fetched and converted, which takes a minute; after that it starts in seconds.
+The next cell loads a language model and lets it write. The model is SmolLM2-135M-Instruct: 135 million weights, small
+enough for a laptop, large enough to write sentences. The first time, it is fetched and converted, which takes a
+minute; after that it starts in seconds.
 """
 
 # %%

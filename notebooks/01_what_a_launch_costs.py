@@ -2,12 +2,10 @@
 """
 # What a launch costs
 
-**Who this is for.** You have heard that small-batch decoding is "launch-bound"
-and want to see where that comes from.
+**Who this is for.** You have heard that small-batch decoding is "launch-bound" and want to see where that comes from.
 
-**After this chapter** you can count the operations of a decode step, say how
-many of them are kernels, and work out from two numbers whether a GPU would wait
-for its host.
+**After this chapter** you can count the operations of a decode step, say how many of them are kernels, and work out
+from two numbers whether a GPU would wait for its host.
 
 *About 20 minutes. Easy. You need chapter 0; no GPU.*
 
@@ -16,12 +14,12 @@ for its host.
 
 1. Is `x.view(8, -1)` a kernel? Is `x + 1`?
 2. Does a decode step at batch 8 launch more kernels than one at batch 1?
-3. A step has 350 kernels. The host needs 5 µs to launch one, the GPU 2 µs to
-   run one. How long is the step, and who waits?
+3. A step has 350 kernels. The host needs 5 µs to launch one, the GPU 2 µs to run one. How long is the step, and who
+   waits?
 
-**Answers.** 1: no, a view only describes memory in another way; yes. 2: no, the
-same ones, on larger tensors (the reference backend of this book is an exception: it treats one request after the other). 3: about
-1.75 ms, 350 x 5 µs; the GPU waits three fifths of the time.
+**Answers.** 1: no, a view only describes memory in another way; yes. 2: no, the same ones, on larger tensors (the
+reference backend of this book is an exception: it treats one request after the other). 3: about 1.75 ms, 350 x 5 µs;
+the GPU waits three fifths of the time.
 
 </details>
 """

@@ -2,13 +2,11 @@
 """
 # A small LLM engine
 
-**Who this is for.** You have called `generate` on some model and want to see
-what a server does underneath: how the work of many people's prompts becomes one
-step after another.
+**Who this is for.** You have called `generate` on some model and want to see what a server does underneath: how the
+work of many people's prompts becomes one step after another.
 
-**After this chapter** you can say what prefill and decode are, find a token's
-key in a paged KV cache by hand, and explain why the batch of a server changes
-at every step. The later chapters record such a step, so what varies here is
+**After this chapter** you can say what prefill and decode are, find a token's key in a paged KV cache by hand, and
+explain why the batch of a server changes at every step. The later chapters record such a step, so what varies here is
 what a recording must cope with.
 
 *About 40 minutes. Medium. You need Python and a rough idea of attention: a token looks at the tokens before it.*

@@ -2,27 +2,25 @@
 """
 # Your first capture
 
-**Who this is for.** You have heard that a CUDA Graph records a step and replays
-it, and want to do it once with your own hands before you read how an engine
-does it.
+**Who this is for.** You have heard that a CUDA Graph records a step and replays it, and want to do it once with your
+own hands before you read how an engine does it.
 
-**After this chapter** you can record a step and replay it on new inputs, say
-what a recording holds and what it does not, and recognize the four mistakes
-that nearly everybody makes first. Three of them raise no error.
+**After this chapter** you can record a step and replay it on new inputs, say what a recording holds and what it does
+not, and recognize the four mistakes that nearly everybody makes first. Three of them raise no error.
 
-*About 40 minutes. Easy. You need PyTorch: tensors, modules, `copy_`. It helps
-to know why a launch costs ([chapter 1](01_what_a_launch_costs.ipynb)); no GPU.*
+*About 40 minutes. Easy. You need PyTorch: tensors, modules, `copy_`. It helps to know why a launch costs
+([chapter 1](01_what_a_launch_costs.ipynb)); no GPU.*
 
 <details>
 <summary>Self-test: if you can answer these, skip to the next chapter</summary>
 
-1. You recorded `y = step(x)` and want the result for other numbers. What do you
-do with `x`? 2. What does `y` hold after the capture, before the first replay?
+1. You recorded `y = step(x)` and want the result for other numbers. What do you do with `x`?
+2. What does `y` hold after the capture, before the first replay?
 3. A step contains `if self.training:`. When is that decided?
 4. You append `y` to a list after each of three replays. What is in the list?
 
-**Answers.** 1: you copy the new numbers into it with `x.copy_(new)`; a new tensor called `x` is never read. 2:
-garbage; nothing was computed. 3: once, when the step was recorded. 4: three times the same tensor, with the numbers of the last
+**Answers.** 1: you copy the new numbers into it with `x.copy_(new)`; a new tensor called `x` is never read. 2: garbage;
+nothing was computed. 3: once, when the step was recorded. 4: three times the same tensor, with the numbers of the last
 replay.
 
 </details>

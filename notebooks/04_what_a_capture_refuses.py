@@ -2,14 +2,11 @@
 """
 # What a capture refuses
 
-**Who this is for.** You have recorded a step ([chapter
-3](03_first_capture.ipynb)), and now a real one is refused with an error that
-names no line and no tensor. Or worse, it is not refused, and the result is
-wrong.
+**Who this is for.** You have recorded a step ([chapter 3](03_first_capture.ipynb)), and now a real one is refused with
+an error that names no line and no tensor. Or worse, it is not refused, and the result is wrong.
 
-**After this chapter** you can say what a capture takes and what it cannot, read
-CUDA's errors, and mend each kind of code that is refused. You also know the two
-kinds that nothing refuses.
+**After this chapter** you can say what a capture takes and what it cannot, read CUDA's errors, and mend each kind of
+code that is refused. You also know the two kinds that nothing refuses.
 
 *About 50 minutes. Medium. You need chapter 3; no GPU.*
 
@@ -17,8 +14,8 @@ kinds that nothing refuses.
 <summary>Self-test: if you can answer these, skip to the next chapter</summary>
 
 1. Why is `x.cpu()` refused, and `x.clone()` not?
-2. `x[mask]` with a boolean mask is refused, `torch.where(mask, x, 0)` is not. What is
-the difference? 3. A step allocates a tensor with `torch.empty`. Is that refused? What is on the tape?
+2. `x[mask]` with a boolean mask is refused, `torch.where(mask, x, 0)` is not. What is the difference?
+3. A step allocates a tensor with `torch.empty`. Is that refused? What is on the tape?
 4. A step appends to a Python list. How long is the list after one capture and ten replays?
 5. You launched work on a second stream during the capture. What do you have to do before it ends?
 

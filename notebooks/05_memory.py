@@ -2,22 +2,19 @@
 """
 # Memory
 
-**Who this is for.** You have captured a step and seen that its results have
-fixed addresses. Now you want to know what that costs, and why one graph can
-destroy the result of another.
+**Who this is for.** You have captured a step and seen that its results have fixed addresses. Now you want to know what
+that costs, and why one graph can destroy the result of another.
 
-**After this chapter** you can say where a graph's results live and why they
-take little room, capture many sizes for the price of one, predict which replay
-overwrites which output, and convert the cost of graphs into pages of KV cache.
+**After this chapter** you can say where a graph's results live and why they take little room, capture many sizes for
+the price of one, predict which replay overwrites which output, and convert the cost of graphs into pages of KV cache.
 
-*About 40 minutes. Medium. You need [chapter 3](03_first_capture.ipynb); no
-GPU.*
+*About 40 minutes. Medium. You need [chapter 3](03_first_capture.ipynb); no GPU.*
 
 <details>
 <summary>Self-test: if you can answer these, skip to the next chapter</summary>
 
-1. A step makes forty intermediate results of 1 MiB, one after the other. How much
-memory does its graph need? 2. What frees the memory of an intermediate result while a step is captured?
+1. A step makes forty intermediate results of 1 MiB, one after the other. How much memory does its graph need?
+2. What frees the memory of an intermediate result while a step is captured?
 3. Why do engines capture the largest batch size first?
 4. Two graphs share a pool. You replay the first, then the second. Is the first one's output still there?
 

@@ -2,23 +2,20 @@
 """
 # Fixed buffers
 
-**Who this is for.** You know that a graph is a recording of kernels and want to
-know how new data gets into it.
+**Who this is for.** You know that a graph is a recording of kernels and want to know how new data gets into it.
 
-**After this chapter** you can say what a graph reads and what it does not look
-at, write the buffer class that every engine has, and recognize five ways to
-fill it wrongly, none of which raises an error.
+**After this chapter** you can say what a graph reads and what it does not look at, write the buffer class that every
+engine has, and recognize five ways to fill it wrongly, none of which raises an error.
 
-*About 40 minutes. Medium. You need [chapter 2](02_a_small_llm_engine.ipynb) for
-what a decode step is, and [chapter 3](03_first_capture.ipynb) for what a
-capture is; no GPU.*
+*About 40 minutes. Medium. You need [chapter 2](02_a_small_llm_engine.ipynb) for what a decode step is, and
+[chapter 3](03_first_capture.ipynb) for what a capture is; no GPU.*
 
 <details>
 <summary>Self-test: if you can answer these, skip to the next chapter</summary>
 
-1. You record `y = x * 10`, then run `x = torch.tensor([7.0])` and replay. What
-is `y` computed from? 2. An engine records sizes 4, 2 and 1. How many sets of input buffers
-does it need? 3. Three requests run in a graph of four. Which rows do you copy before the replay?
+1. You record `y = x * 10`, then run `x = torch.tensor([7.0])` and replay. What is `y` computed from?
+2. An engine records sizes 4, 2 and 1. How many sets of input buffers does it need?
+3. Three requests run in a graph of four. Which rows do you copy before the replay?
 4. A buffer is float16, the values you copy into it are int64. Who notices?
 
 **Answers.** 1: from the old tensor, which still lies where the recording reads. 2: one, for the largest; the smaller

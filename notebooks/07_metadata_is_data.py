@@ -2,24 +2,21 @@
 """
 # Metadata is data
 
-**Who this is for.** You know that a graph's shapes are fixed, and that a
-request grows by one token at every step. One of the two has to give way, and
-you want to see which.
+**Who this is for.** You know that a graph's shapes are fixed, and that a request grows by one token at every step. One
+of the two has to give way, and you want to see which.
 
-**After this chapter** you can say why paged attention can be recorded and plain
-attention cannot, what the three hooks of an attention backend do and when, and
-what the simplest recordable attention costs.
+**After this chapter** you can say why paged attention can be recorded and plain attention cannot, what the three hooks
+of an attention backend do and when, and what the simplest recordable attention costs.
 
-*About 45 minutes. Medium. You need [chapter 2](02_a_small_llm_engine.ipynb) for
-the page table, and [chapter 6](06_fixed_buffers.ipynb) for fixed buffers; no
-GPU.*
+*About 45 minutes. Medium. You need [chapter 2](02_a_small_llm_engine.ipynb) for the page table, and
+[chapter 6](06_fixed_buffers.ipynb) for fixed buffers; no GPU.*
 
 <details>
 <summary>Self-test: if you can answer these, skip to the next chapter</summary>
 
-1. A request has 17 tokens at this step and 18 at the next. Which shape of a
-recorded step changes? 2. Why can `keys[:length]` not be recorded? There are two
-answers, depending on what `length` is. 3. When are `prepare_for_capture` and `prepare_for_replay` called, and which of them assigns and which copies?
+1. A request has 17 tokens at this step and 18 at the next. Which shape of a recorded step changes?
+2. Why can `keys[:length]` not be recorded? There are two answers, depending on what `length` is.
+3. When are `prepare_for_capture` and `prepare_for_replay` called, and which of them assigns and which copies?
 4. Attention by gathering costs the same for a request of 10 tokens and one of 1,000. Why?
 
 **Answers.** 1: none; a length is a number in a tensor. 2: a Python number is frozen, so all replays use the first

@@ -2,26 +2,24 @@
 """
 # Padding
 
-**Who this is for.** You know that a graph has one batch size and that a
-server's batches have many, and want to know which sizes to record.
+**Who this is for.** You know that a graph has one batch size and that a server's batches have many, and want to know
+which sizes to record.
 
-**After this chapter** you can say what an engine does with a batch that was not
-recorded, where five real engines differ, what padding wastes on given traffic,
-and find the list of sizes that wastes least.
+**After this chapter** you can say what an engine does with a batch that was not recorded, where five real engines
+differ, what padding wastes on given traffic, and find the list of sizes that wastes least.
 
-*About 45 minutes. Medium. You need [chapter 6](06_fixed_buffers.ipynb) for why
-every row has to be filled; no GPU.*
+*About 45 minutes. Medium. You need [chapter 6](06_fixed_buffers.ipynb) for why every row has to be filled; no GPU.*
 
 <details>
 <summary>Self-test: if you can answer these, skip to the next chapter</summary>
 
-1. Graphs exist for 32, 48 and 64. What happens to 37 requests, and what is the
-waste? 2. What does a padded row compute, and where does it write?
-3. A list is "1, 2, 4, then every 8", the ceiling 20. Which batches find no
-graph? 4. Two lists have 20 graphs each. How do you tell which is better?
+1. Graphs exist for 32, 48 and 64. What happens to 37 requests, and what is the waste?
+2. What does a padded row compute, and where does it write?
+3. A list is "1, 2, 4, then every 8", the ceiling 20. Which batches find no graph?
+4. Two lists have 20 graphs each. How do you tell which is better?
 
-**Answers.** 1: they run as 48; 11 rows are for nobody, 30% on top. 2: a whole
-row of the step, for the dummy request; its key goes to a page that nobody reads. 3: 17 to 20, unless the engine adds the ceiling. 4: count how often each
+**Answers.** 1: they run as 48; 11 rows are for nobody, 30% on top. 2: a whole row of the step, for the dummy request;
+its key goes to a page that nobody reads. 3: 17 to 20, unless the engine adds the ceiling. 4: count how often each
 batch size occurs in your service, and add up the padded rows of each list.
 
 </details>

@@ -2,22 +2,19 @@
 """
 # GraphRunner: pad, copy, replay
 
-**Who this is for.** You know what a decode step is ([chapter
-2](02_a_small_llm_engine.ipynb)) and want to see how an engine decodes from
-graphs: which sizes it records, what it does before each replay, and where it
-goes wrong.
+**Who this is for.** You know what a decode step is ([chapter 2](02_a_small_llm_engine.ipynb)) and want to see how an
+engine decodes from graphs: which sizes it records, what it does before each replay, and where it goes wrong.
 
-**After this chapter** you can follow one batch of three requests through a
-graph of four, name everything that has to be copied first, and recognize the
-fault that a forgotten copy causes.
+**After this chapter** you can follow one batch of three requests through a graph of four, name everything that has to
+be copied first, and recognize the fault that a forgotten copy causes.
 
 *About 40 minutes. Medium. You need chapter 2; no GPU.*
 
 <details>
 <summary>Self-test: if you can answer these, skip to the next chapter</summary>
 
-1. Graphs were recorded for 1, 2 and 4 requests. Three are running. What
-happens? 2. Which values of a batch have to be in fixed buffers before a replay? Which two of them belong to attention?
+1. Graphs were recorded for 1, 2 and 4 requests. Three are running. What happens?
+2. Which values of a batch have to be in fixed buffers before a replay? Which two of them belong to attention?
 3. The logits of a step come back as a view of a fixed buffer. How long may you keep it?
 4. A batch is larger than the largest recorded size. Is that an error?
 

@@ -2,23 +2,21 @@
 """
 # A graph on a CPU
 
-**Who this is for.** You have read chapters of a book about GPUs that ran on a
-CPU, and want to know how far to believe them.
+**Who this is for.** You have read chapters of a book about GPUs that ran on a CPU, and want to know how far to believe
+them.
 
-**After this chapter** you can build the simplest emulation of a graph in ten
-lines, say what it misses and what a tape shows, run one fault on both, and name
-what neither of them can show.
+**After this chapter** you can build the simplest emulation of a graph in ten lines, say what it misses and what a tape
+shows, run one fault on both, and name what neither of them can show.
 
-*About 40 minutes. Medium. You need [chapter 3](03_first_capture.ipynb) for what
-a capture is, and [chapter 9](09_graph_runner.ipynb) for the engine's graphs; no
-GPU.*
+*About 40 minutes. Medium. You need [chapter 3](03_first_capture.ipynb) for what a capture is, and
+[chapter 9](09_graph_runner.ipynb) for the engine's graphs; no GPU.*
 
 <details>
 <summary>Self-test: if you can answer these, skip to the next chapter</summary>
 
-1. An emulation of a replay calls the Python function again. Which two kinds of
-fault does it show, and which never? 2. A tape replays kernels without Python. Why can it
-show a frozen branch? 3. An output of one graph is read after the replay of another that shares its pool. On which emulation is it wrong?
+1. An emulation of a replay calls the Python function again. Which two kinds of fault does it show, and which never?
+2. A tape replays kernels without Python. Why can it show a frozen branch?
+3. An output of one graph is read after the replay of another that shares its pool. On which emulation is it wrong?
 4. Name three faults on a GPU that no emulation on a CPU can show.
 
 **Answers.** 1: stale inputs and padding that leaks; nothing that has to do with the recording: frozen values and

@@ -39,7 +39,10 @@ class StepChecker:
         self.steps += 1
         evidence = causes.Evidence(recorded, eager, playback, self._before, Names(), self.steps, wrong=True)
         suspects = [d for d in compare(recorded, eager) if not causes.harmless(d, evidence)]
-        if not suspects or outcome.differ(outcome.of_eager(eager), outcome.of_replay(playback, recorded.outputs)) is None:
+        if not suspects:
+            return
+        replay = outcome.of_replay(playback, recorded.outputs)
+        if outcome.differ(outcome.of_eager(eager), replay) is None:
             return
         evidence.now = self._names(batch)
         found = [finding for d in suspects if (finding := causes.of_difference(d, evidence)) is not None]
