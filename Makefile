@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 NAMES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help book test serve env model notebooks unit lint format types links bench clean
+.PHONY: help book test serve env model museum notebooks unit lint format types links bench clean
 
 help:  ## this list
 	@echo "One Launch. The two commands that a new clone needs are book and test."
@@ -32,6 +32,9 @@ env:  ## create the environment and install what is pinned, if that is not done 
 model: env  ## fetch the embedded model (about 100 MB, once)
 	@$(PY) -m onelaunch.models.embedded
 
+museum: env  ## write the gallery of chapter 11 from src/onelaunch/museum
+	@$(PY) book/scripts/museum_chapter.py
+
 notebooks: env  ## build the .ipynb files whose .py or whose package changed; NAMES=02 for one
 	@$(PY) book/scripts/notebooks.py build $(NAMES)
 
@@ -40,6 +43,7 @@ unit: env  ## the unit tests alone
 
 lint: env  ## lint, and proof that each notebook is what its source builds
 	@$(PY) -m ruff check .
+	@$(PY) book/scripts/museum_chapter.py --check
 	@$(PY) book/scripts/notebooks.py check
 
 format: env  ## format the code and mend what lint can mend
@@ -56,6 +60,7 @@ bench: env  ## print and save the benchmarks of this machine (half an hour)
 	@$(PY) benchmarks/generate.py
 	@$(PY) benchmarks/graphs.py
 	@$(PY) benchmarks/replay.py
+	@$(PY) benchmarks/museum.py
 
 clean:  ## remove what was built; .venv and the model stay
 	@rm -rf _build .pytest_cache .ruff_cache .mypy_cache .hypothesis .cache dist

@@ -56,3 +56,30 @@ def test_a_text_that_came_word_by_word_reads_as_a_text(phone):
     printed = page.locator(".cell_output pre", has_text="a lighthouse keeper").first.inner_text()
     assert len(printed.splitlines()) == 1
     assert len(printed.split()) > 40
+
+
+def test_the_museum_is_filtered_by_class_and_by_silent_or_loud(phone):
+    page, address = phone
+    page.goto(f"{address}/notebooks/11_the_museum.html")
+    gallery = page.locator(".museum")
+    everything = gallery.locator("li:visible").count()
+    gallery.locator("select[name=topic]").select_option("padding leaks")
+    assert gallery.locator("section:visible").count() == 1
+    padding = gallery.locator("li:visible").count()
+    gallery.locator("select[name=voice]").select_option("silent")
+    silent = gallery.locator("li:visible").count()
+    assert everything > padding > silent > 0
+    assert gallery.locator("output").inner_text() == f"{silent} shown"
+    title = gallery.locator("li:visible a").first
+    title.click()
+    assert page.locator(f"section{title.get_attribute('href')}, {title.get_attribute('href')}").count() > 0
+
+
+def test_without_javascript_the_museum_is_a_list(phone, browser):
+    _, address = phone
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{address}/notebooks/11_the_museum.html")
+    assert page.locator(".museum li:visible").count() > 40
+    assert not page.locator(".museum form").is_visible()
+    context.close()

@@ -16,8 +16,9 @@ def build(on_device: bool) -> Case:
     def prepare(i: int) -> None:
         link.color = 1.0 + i
         color.fill_(link.color)
-        link.flag.fill_(1.0 if i < 2 else link.color)  # the peer is late
-        peer.fill_(10.0 * (1 + i))
+        late = i == 1  # then the flag and the data are those of round 0
+        link.flag.fill_(1.0 if late else link.color)
+        peer.fill_(10.0 if late else 10.0 * (1 + i))
 
     def step() -> torch.Tensor:
         wanted = color if on_device else link.color

@@ -15,6 +15,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from onelaunch import emulator
+from onelaunch.tape import CaptureError
 
 if TYPE_CHECKING:
     from onelaunch.sanitizer import Report
@@ -208,13 +209,15 @@ def plain(value: Any) -> Any:
 
 
 def _values(case: Case, way: str) -> str:
-    """What the caller of ``case`` sees, round by round, or the error in CUDA's words."""
+    """What the caller of ``case`` sees, round by round, or the error, in CUDA's words where it has some."""
     try:
         return "; ".join(str(value) for value in getattr(case, way)())
-    except RuntimeError as error:
-        return "error, " + str(error).splitlines()[-1].removeprefix(
-            "On a GPU the error reads: "
+    except CaptureError as error:
+        return "error, " + (
+            error.cuda_error or f"the emulator refuses {error.call}"
         )
+    except RuntimeError as error:
+        return "error, " + str(error).split(".")[0]
 
 
 def _say(name: str, text: str) -> None:

@@ -1,0 +1,48 @@
+"""The list of exhibits on a page, and the chapter that is written from them."""
+
+from __future__ import annotations
+
+import pytest
+
+import museum_chapter
+from onelaunch import museum
+from onelaunch.viz import measured
+
+
+def test_the_chapter_shows_the_exhibits_as_they_are():
+    chapter = museum_chapter.CHAPTER.read_text(encoding="utf-8")
+    assert museum_chapter.with_gallery(chapter) == chapter, "run `make museum`"
+
+
+def test_a_changed_exhibit_changes_the_chapter():
+    chapter = museum_chapter.CHAPTER.read_text(encoding="utf-8")
+    changed = chapter.replace("#### Slot -1 is a slot", "#### Another title")
+    assert changed != chapter
+    assert museum_chapter.with_gallery(changed) == chapter
+
+
+def test_a_chapter_without_its_marks_is_refused():
+    with pytest.raises(ValueError, match="gallery"):
+        museum_chapter.with_gallery("# %% [markdown]\n")
+
+
+def test_the_list_is_whole_without_javascript():
+    html = museum.Gallery(museum.exhibits())._repr_html_()
+    assert html.count("<li ") == len(museum.exhibits())
+    assert "<form hidden>" in html  # a control that does nothing is not shown
+    assert "http" not in html
+
+
+def test_the_list_is_text_in_a_terminal():
+    text = repr(museum.Gallery(museum.exhibits()))
+    assert "vllm-43810: Slot -1 is a slot (silent, padding-leak)" in text
+
+
+def test_a_gallery_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="found none"):
+        museum.Gallery([])
+
+
+def test_what_was_measured_is_of_the_exhibits_that_there_are():
+    saved = measured("museum")
+    assert (saved["exhibits"], saved["named"], saved["false_alarms"]) == (len(museum.exhibits()),) * 2 + (0,)
