@@ -2759,14 +2759,15 @@ for exhibit in museum.exhibits():
 print(f"{named} of {len(museum.exhibits())} named, {alarms} false alarms")
 
 # %%
-silent = Counter(e.topic for e in museum.exhibits() if e.silent)
-loud = Counter(e.topic for e in museum.exhibits() if not e.silent)
-viz.bars(
+count = Counter(
+    (exhibit.topic, "silent" if exhibit.silent else "loud")
+    for exhibit in museum.exhibits()
+)
+viz.outcomes(
     {
-        topic: {"silent": silent[topic], "loud": loud[topic]}
+        topic: {voice: str(count[topic, voice]) for voice in ("silent", "loud")}
         for topic in museum.TOPICS
     },
-    "exhibits of each class",
     caption="Exhibits of each class, silent and loud on a GPU. What was read in "
     "public is no census: a fault that nobody noticed was not reported.",
 )

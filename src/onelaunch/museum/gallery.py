@@ -15,9 +15,9 @@ _STYLE = """
 .museum form { display: flex; flex-wrap: wrap; gap: .4em 1.2em; margin: 0 0 .8em; align-items: center; }
 .museum form[hidden], .museum section[hidden], .museum li[hidden] { display: none; }
 .museum select { font: inherit; color: inherit; background: transparent; border: 1px solid; border-radius: .3em;
-  padding: .25em .4em; max-width: 100%; }
+  padding: .25em .4em; min-width: 0; }
 .museum option { color: #1f252d; background: #ffffff; }
-.museum label { white-space: nowrap; }
+.museum label { display: flex; align-items: center; gap: .4em; max-width: 100%; white-space: nowrap; }
 .museum p { margin: 1em 0 .2em; }
 .museum ul { margin: 0; padding-left: 1.2em; }
 .museum li { margin: .15em 0; overflow-wrap: anywhere; }
@@ -103,8 +103,8 @@ class Gallery:
 
 
 def anchor(title: str) -> str:
-    """The id that GitHub, and the site, give a heading."""
-    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+    """The id that the site gives a heading."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def _voice(exhibit: Exhibit) -> str:
