@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+import onelaunch
 from onelaunch import emulator
 from onelaunch.tape import Buffer, PythonExecutor, Tape, TensorRef
+from onelaunch.tape.source import Source
 
 Program = list[tuple[str, int, int]]
 ROWS = torch.tensor([2, 0])
@@ -301,3 +304,9 @@ def test_the_summary_counts_kernels_buffers_and_what_is_frozen() -> None:
         "pool: 1,024 bytes at the peak, 2,048 without reuse",
         "3 frozen values",
     ]
+
+
+def test_a_line_of_the_package_is_named_from_the_package_on(monkeypatch, tmp_path):
+    file = Path(onelaunch.__file__).parent / "models" / "layers.py"
+    monkeypatch.chdir(tmp_path)
+    assert str(Source(str(file), 7, "forward")) == f"{Path('onelaunch', 'models', 'layers.py')}:7"

@@ -28,7 +28,12 @@ class Source(NamedTuple):
     function: str
 
     def __str__(self) -> str:
-        return f"{os.path.relpath(self.file) if _below_here(self.file) else self.file}:{self.line}"
+        file = self.file
+        if _below_here(file):
+            file = os.path.relpath(file)
+        elif file.startswith(_PACKAGE):  # wherever it was installed
+            file = os.path.relpath(file, os.path.dirname(os.path.dirname(_PACKAGE)))
+        return f"{file}:{self.line}"
 
 
 def user_frame() -> FrameType | None:
