@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from machine import Machine
 
-from onelaunch import LLM, SamplingParams
+from onelaunch import LLM, SamplingParams, emulator
 from onelaunch.engine.core import Batch
 
 LogitsOfSteps = Callable[[LLM, list[list[int]], SamplingParams], tuple[list[torch.Tensor], list[list[int]]]]
@@ -20,6 +21,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(skip)
+
+
+@pytest.fixture(params=["emulator", pytest.param("gpu", marks=pytest.mark.gpu)])
+def machine(request: pytest.FixtureRequest) -> Machine:
+    """Both, one after the other."""
+    return Machine(emulator, "cpu") if request.param == "emulator" else Machine(torch.cuda, "cuda")
 
 
 @pytest.fixture(scope="session")

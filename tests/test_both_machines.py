@@ -5,47 +5,18 @@ Each test runs twice, once with ``torch.cuda`` where there is a GPU: so the emul
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from machine import Machine
 from torch import Tensor
 
-from onelaunch import LLM, SamplingParams, emulator
+from onelaunch import LLM, SamplingParams
 from onelaunch.tape import RULES
-
-
-@dataclass
-class Machine:
-    """The graph API and the device that it works on."""
-
-    api: Any
-    device: str
-
-    def tensor(self, *values: float) -> Tensor:
-        return torch.tensor(values, device=self.device)
-
-    def record(self, step: Callable[[], Any], **options: Any) -> tuple[Any, Any]:
-        """Warm up on a side stream, capture, and return the graph and what the step returned."""
-        side = self.api.Stream()
-        side.wait_stream(self.api.current_stream())
-        with self.api.stream(side):
-            step()
-        self.api.current_stream().wait_stream(side)
-        return self.capture(step, **options)
-
-    def capture(self, step: Callable[[], Any], **options: Any) -> tuple[Any, Any]:
-        graph = self.api.CUDAGraph()
-        with self.api.graph(graph, **options):
-            result = step()
-        return graph, result
-
-
-@pytest.fixture(params=["emulator", pytest.param("gpu", marks=pytest.mark.gpu)])
-def machine(request: pytest.FixtureRequest) -> Machine:
-    return Machine(emulator, "cpu") if request.param == "emulator" else Machine(torch.cuda, "cuda")
 
 
 def test_a_capture_runs_nothing_and_each_replay_runs_once(machine: Machine) -> None:
@@ -143,13 +114,104 @@ def test_random_numbers_advance_and_a_seed_brings_them_back(machine: Machine) ->
     assert torch.equal(noise, first)
 
 
+@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+def test_a_capture_may_be_begun_and_ended_by_hand(machine: Machine, mode: str) -> None:
+    a, stream, graph = machine.tensor(*[1.0] * 1000), machine.api.Stream(), machine.api.CUDAGraph()
+    stream.wait_stream(machine.api.current_stream())
+    with machine.api.stream(stream):
+        assert not machine.api.is_current_stream_capturing()
+        graph.capture_begin(machine.api.graph_pool_handle(), capture_error_mode=mode)
+        assert machine.api.is_current_stream_capturing()
+        b = a
+        for _ in range(10):
+            b = b + 1
+        graph.capture_end()
+        assert not machine.api.is_current_stream_capturing()
+    machine.api.current_stream().wait_stream(stream)
+    graph.replay()
+    assert b.sum().item() == 11000
+
+
+def test_a_kept_graph_may_be_instantiated_again_and_again_and_recorded_anew(machine: Machine) -> None:
+    graph = machine.api.CUDAGraph(keep_graph=True)
+    for amount in (1, 2):
+        x = machine.tensor(0.0)
+        with machine.api.graph(graph):
+            x += amount
+        for times in (1, 2):
+            graph.instantiate()
+            graph.replay()
+            assert x.item() == amount * times
+        graph.replay()
+        assert x.item() == amount * 3
+        graph.reset()
+    with machine.api.graph(graph):
+        x += 1
+    graph.replay()  # which instantiates it
+    assert x.item() == 7
+
+
+def test_only_a_kept_graph_is_instantiated_by_the_caller(machine: Machine) -> None:
+    x = machine.tensor(0.0)
+    graph, _ = machine.capture(lambda: x.add_(1))
+    with pytest.raises(
+        RuntimeError, match=r"instantiate\(\) is intended to be called by the user only when keep_graph"
+    ):
+        graph.instantiate()
+    with pytest.raises(RuntimeError, match="unless CUDAGraph was initialized with keep_graph=true"):
+        graph.raw_cuda_graph()
+    graph.reset()
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        graph.replay()
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        graph.pool()
+
+
+def test_a_graph_may_be_replayed_from_another_thread(machine: Machine) -> None:
+    x = machine.tensor(1.0)
+    graph, y = machine.record(lambda: (x * 2).exp())
+    x.fill_(0.0)
+
+    def work() -> None:
+        for _ in range(10):
+            graph.replay()
+        machine.api.synchronize()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert y.item() == 1
+
+
+def test_a_dump_is_in_graphvizs_language(machine: Machine, tmp_path: Path) -> None:
+    x, side = machine.tensor(1.0), machine.api.Stream()
+
+    def step() -> Tensor:
+        main = machine.api.current_stream()
+        side.wait_stream(main)
+        with machine.api.stream(side):
+            y = x * 2
+        main.wait_stream(side)
+        return y + x
+
+    graph = machine.api.CUDAGraph(keep_graph=True)
+    with machine.api.graph(graph):
+        step()
+    graph.debug_dump(str(tmp_path / "graph.dot"))
+    text = (tmp_path / "graph.dot").read_text()
+    assert text.startswith("digraph")
+    assert "->" in text
+
+
 REFUSED: dict[str, tuple[str, Callable[[Tensor], Any]]] = {
     "item": ("host-sync", lambda x: x.sum().item()),
     "bool": ("host-sync", lambda x: bool(x[0] > 0)),
     "cpu": ("host-copy", lambda x: x.cpu()),
-    "tolist": ("host-sync", lambda x: x.tolist()),
+    "tolist": ("host-copy", lambda x: x.tolist()),
+    "numpy": ("host-numpy", lambda x: x.numpy()),
     "nonzero": ("dynamic-shape", lambda x: x.nonzero()),
     "mask": ("dynamic-shape", lambda x: x[x > 1]),
+    "number": ("host-data", lambda x: x.copy_(torch.tensor(2.0))),
     "host data": ("host-data", lambda x: torch.tensor([1.0, 2.0], device=x.device)),
 }
 
@@ -158,7 +220,7 @@ REFUSED: dict[str, tuple[str, Callable[[Tensor], Any]]] = {
 def test_both_refuse_it_with_the_same_words_and_work_afterwards(machine: Machine, name: str) -> None:
     rule, operation = REFUSED[name]
     x = machine.tensor(1.0, 2.0, 3.0)
-    with pytest.raises(RuntimeError) as caught:
+    with pytest.raises((RuntimeError, TypeError)) as caught:
         machine.capture(lambda: operation(x))
     text = RULES[rule].cuda_error
     assert text is not None

@@ -11,6 +11,10 @@ What differs from a GPU:
 - Backward kernels are issued to the stream that is current when ``backward`` is called, not to that of their forward.
 - ``replay`` in a capture, events with ``external=True`` in a capture, conditional nodes, ``enable_annotations``,
   ``raw_cuda_graph`` and ``raw_cuda_graph_exec`` are refused, and so is setting a generator's state in a capture.
+- A tensor made without ``device=`` counts as the device's, where a GPU program would have it in host memory; only what
+  ``torch.tensor(number)`` makes counts as the host's. There is no pinned memory.
+- PyTorch itself refuses optimizers with ``capturable=True`` and ``Tensor.record_stream`` on a CPU. With ``fused=True``,
+  Adam and AdamW take it.
 """
 
 from __future__ import annotations

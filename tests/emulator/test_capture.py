@@ -57,7 +57,7 @@ def test_a_capture_changes_nothing_outside_and_its_outputs_are_garbage():
     [
         ("host-sync", lambda x: x.sum().item()),
         ("host-sync", lambda x: bool(x.any())),
-        ("host-sync", lambda x: x.tolist()),
+        ("host-copy", lambda x: x.tolist()),
         ("host-copy", lambda x: x.cpu()),
         ("host-data", lambda x: x + torch.tensor([1.0, 2.0])),
         ("host-data", lambda x: x + torch.tensor(1.0, device=x.device)),

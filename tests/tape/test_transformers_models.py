@@ -56,7 +56,7 @@ def test_eight_replays_of_a_decode_step_equal_eager(model_type: str) -> None:
     ("model_type", "rule", "code"),
     [
         ("trocr", "host-sync", "torch.arange("),
-        ("jetmoe", "host-sync", ".tolist()"),
+        ("jetmoe", "host-copy", ".tolist()"),
         ("falcon", "host-data", "[-2]"),
     ],
 )

@@ -66,21 +66,23 @@ class Recorder(Protocol):
 
 
 class CudaRecorder:
-    """Records with torch.cuda's API, the GPU's own or the emulator's, on one side stream for all steps.
+    """Records with torch.cuda's API, the GPU's own or the emulator's, on one side stream of ``device`` for all steps.
 
     Nobody has run it on a GPU yet.
     """
 
-    def __init__(self, mode: GraphMode) -> None:
+    def __init__(self, mode: GraphMode, device: torch.device) -> None:
         # The same names in both, so this is the code for a GPU, run on whatever there is.
         self.api: Any = import_module("onelaunch.cuda" if mode == "cuda" else "onelaunch.emulator")
-        self.stream = self.api.Stream()
+        self.device = device  # need not be the current one
+        self.stream = self.api.Stream(device)
 
     def warm_up(self, step: Step) -> None:
-        self.stream.wait_stream(self.api.current_stream())
+        current = self.api.current_stream(self.device)
+        self.stream.wait_stream(current)
         with self.api.stream(self.stream):
             step()
-        self.api.current_stream().wait_stream(self.stream)
+        current.wait_stream(self.stream)
 
     def record(self, step: Step, pool: Any) -> Graph:
         graph: Graph = self.api.CUDAGraph()
@@ -99,9 +101,9 @@ class RerunRecorder:
         return EmulatedGraph(step)
 
 
-def make_recorder(mode: GraphMode) -> Recorder:
-    """What records the graphs of ``mode``, which is not "off"."""
-    return RerunRecorder() if mode == "rerun" else CudaRecorder(mode)
+def make_recorder(mode: GraphMode, device: torch.device) -> Recorder:
+    """What records the graphs of ``mode``, which is not "off", on ``device``."""
+    return RerunRecorder() if mode == "rerun" else CudaRecorder(mode, device)
 
 
 @dataclass(frozen=True)

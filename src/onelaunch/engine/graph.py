@@ -103,7 +103,7 @@ class GraphRunner:
         self.stats = GraphStats()
         self.model, self.context, self.dummy_req, self.device = model, context, dummy_req, device
         if self.graph_bs_list:
-            self.recorder = make_recorder(self.mode)
+            self.recorder = make_recorder(self.mode, device)
             dummy_slot = dummy_req.pages[0] * context.kv_cache.page_size
             self.buffer = GraphCaptureBuffer.init(self.max_graph_bs, vocab_size, device, dummy_slot)
             self._capture_graphs()
@@ -208,5 +208,12 @@ class GraphRunner:
 
 
 def free_memory(device: torch.device) -> int:
-    """Free bytes of a GPU; 0 on a CPU, where the tape's pool knows what it took and a rerun takes none."""
-    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0
+    """Free bytes of a GPU, with what PyTorch only keeps for later given back to it first.
+
+    0 on a CPU, where the tape's pool knows what it took and a rerun takes none.
+    """
+    if device.type != "cuda":
+        return 0
+    torch.cuda.synchronize(device)
+    torch.cuda.empty_cache()
+    return torch.cuda.mem_get_info(device)[0]

@@ -21,6 +21,8 @@ from onelaunch.tape.tape import leaves
 KIND_OF_RULE: dict[str, Kind] = {
     "host-sync": "host-sync",
     "host-copy": "host-sync",
+    "host-numpy": "host-sync",
+    "uncapturable-optimizer": "host-sync",
     "library-sync": "host-sync",
     "synchronize": "host-sync",
     "host-data": "host-data",

@@ -16,7 +16,7 @@ import torch
 
 from onelaunch.sanitizer.recording import Recording
 from onelaunch.tape import Buffer, Kernel, Tape, TensorRef
-from onelaunch.tape.recorder import key_of
+from onelaunch.tape.generators import key_of
 from onelaunch.tape.source import Source
 
 What = Literal["kernels", "number", "memory", "view", "choice", "constant", "made-once"]

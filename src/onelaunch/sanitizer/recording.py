@@ -22,8 +22,8 @@ from onelaunch.graphs import CUDAGraph
 from onelaunch.sanitizer.owners import span
 from onelaunch.streams import Capture, Stream, captured_stream
 from onelaunch.tape import Buffer, CaptureError, Kernel, Pool, Recorder, Tape
+from onelaunch.tape.generators import key_of
 from onelaunch.tape.operators import facts_of
-from onelaunch.tape.recorder import key_of
 from onelaunch.tape.source import Source, name_of_memory, user_line
 from onelaunch.tape.tape import TensorRef, leaves
 from onelaunch.tape.undo import Piece
@@ -95,7 +95,7 @@ class _Recorder(Recorder):
             super().check_seeds()
         except CaptureError as error:
             self.refuse(error)
-            self._note_drawn()
+            self.generators.note_drawn()
 
     def hear_operation(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.stream() is None and computes(op):
@@ -123,15 +123,15 @@ class _Recorder(Recorder):
                 into.results.append(leaf)
         into.returned = None
         into.pieces, into.after = list(memory.journal.pieces), memory.journal.values()
-        into.states = [generator.get_state() for generator in self._generators.values()]
+        into.states = [generator.get_state() for generator in self.generators]
         for generator, state in self._strangers.values():
             generator.set_state(state)
 
-    def _check_generators(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def check_generators(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         for leaf in leaves((args, list(kwargs.values()))):
-            if isinstance(leaf, torch.Generator) and key_of(leaf) not in self._generators:
+            if isinstance(leaf, torch.Generator) and leaf not in self.generators:
                 self._strangers.setdefault(key_of(leaf), (leaf, leaf.get_state()))
-        super()._check_generators(op, args, kwargs)
+        super().check_generators(op, args, kwargs)
 
     def _meet(self, buffer: Buffer, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()

@@ -140,6 +140,9 @@ def check_operator(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
                 raise CaptureError("dynamic-shape", "indexing with a boolean mask", index)
     elif name in ("aten::lift_fresh", "aten::lift_fresh_copy") and args[0].dim() > 0:
         raise CaptureError("host-data", "a tensor from host data", args[0])
+    elif name == "aten::copy_" and origin(args[1]) == "host" and origin(args[0]) != "host":
+        # Also what `x[0] = 2.0` becomes where x[0] is one number; a slice or a row is filled with it on the device.
+        raise CaptureError("host-data", "copying a number from host memory", args[0])
 
 
 def _is_one_number(value: Tensor, origin: Origin) -> bool:
@@ -155,7 +158,6 @@ def _spoken(name: str) -> str:
 
 _METHODS: dict[Callable[..., Any], tuple[str, str]] = {
     Tensor.item: ("host-sync", ".item()"),
-    Tensor.tolist: ("host-sync", ".tolist()"),
     Tensor.__bool__: ("host-sync", "bool()"),
     Tensor.__int__: ("host-sync", "int()"),
     Tensor.__float__: ("host-sync", "float()"),
@@ -163,8 +165,9 @@ _METHODS: dict[Callable[..., Any], tuple[str, str]] = {
     Tensor.__repr__: ("host-sync", "printing"),
     Tensor.__contains__: ("host-sync", "`in`"),
     Tensor.cpu: ("host-copy", ".cpu()"),
-    Tensor.numpy: ("host-copy", ".numpy()"),
-    Tensor.__array__: ("host-copy", "conversion to numpy"),
+    Tensor.tolist: ("host-copy", ".tolist()"),
+    Tensor.numpy: ("host-numpy", ".numpy()"),
+    Tensor.__array__: ("host-numpy", "conversion to numpy"),
 }
 _ONE_NUMBER = (Tensor.item, Tensor.__bool__, Tensor.__int__, Tensor.__float__, Tensor.__index__)
 # What these take as their second argument must be in host memory: they look at it there, and that is allowed.
@@ -180,6 +183,13 @@ def _fails_anyway(function: Callable[..., Any], tensor: Tensor) -> bool:
     return tensor.numel() != 1 and function in _ONE_NUMBER
 
 
+def _names_the_device(target: Any, origin: Origin) -> bool:
+    """Whether ``.to(target)`` moves there what is in host memory. A ``torch.device`` is taken from some tensor."""
+    if isinstance(target, Tensor):
+        return origin(target) != "host"
+    return isinstance(target, torch.device) or (isinstance(target, str) and target != "cpu")
+
+
 def check_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], origin: Origin) -> None:
     """Raise CaptureError if a capture refuses this host-side call. Some never become an ATen operation on a CPU."""
     try:
@@ -190,8 +200,13 @@ def check_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     subject = args[0] if args and isinstance(args[0], Tensor) else None
     if found is not None and (subject is None or (origin(subject) != "host" and not _fails_anyway(function, subject))):
         raise CaptureError(*found, subject)
-    if function is Tensor.to and (kwargs.get("device") == "cpu" or args[1:2] == ("cpu",)):
-        raise CaptureError("host-copy", ".to('cpu')", subject)
+    if function is Tensor.to and subject is not None:
+        device = kwargs.get("device", args[1] if len(args) > 1 else None)
+        if origin(subject) == "host":
+            if _names_the_device(device, origin):
+                raise CaptureError("host-data", ".to(device)", subject)
+        elif isinstance(device, str) and device == "cpu":
+            raise CaptureError("host-copy", ".to('cpu')", subject)
     if function is Tensor.new_tensor:
         raise CaptureError("host-data", ".new_tensor()", subject)
     if name is not None:

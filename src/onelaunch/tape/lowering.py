@@ -21,14 +21,13 @@ if TYPE_CHECKING:
     from torch._ops import OpOverload
 
 _FILLS = {"aten::zeros": 0, "aten::zeros_like": 0, "aten::new_zeros": 0, "aten::ones": 1, "aten::ones_like": 1}
-_FILLS["aten::new_ones"] = 1
+_FILLS |= {"aten::new_ones": 1, "aten::_efficientzerotensor": 0}
 _FILLS_WITH_ARGUMENT = {"aten::full": 1, "aten::full_like": 1, "aten::new_full": 2, "aten::scalar_tensor": 0}
 _COPIES = frozenset(("aten::clone", "aten::_to_copy"))
 # Their variant with `out` writes to more than that (fft), not to all of it (qr leaves what is below the diagonal), or
-# makes it larger for a while (the loss of each element, before their mean).
-_NO_OUT = frozenset(
-    f"aten::{name}" for name in ("_fft_c2r", "_fft_r2c", "_fft_c2c", "linalg_qr", "binary_cross_entropy")
-)
+# makes it larger for a while (the loss of each element, before their mean), over what lies behind it in the pool.
+_LOSSES = ("binary_cross_entropy", "mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss")
+_NO_OUT = frozenset(f"aten::{name}" for name in ("_fft_c2r", "_fft_r2c", "_fft_c2c", "linalg_qr", *_LOSSES))
 # With a float32 tensor they use a number as a float32, so it may be one from the start.
 _ARITHMETIC = frozenset(("aten::add", "aten::sub", "aten::mul", "aten::div"))
 

@@ -113,6 +113,12 @@ class Memory:
         self._known[storage._cdata] = (buffer, block)
         return buffer
 
+    def show(self, tensor: Tensor) -> None:
+        """Let an operation that is about to run read true numbers where only a replay of another graph makes them."""
+        block = block_of(tensor.untyped_storage()) if tensor.layout is torch.strided else None
+        if block is not None and block.hidden is not None:
+            self.buffer(tensor)
+
     def allocate(self, op: OpOverload, tensor: Tensor, stream: int) -> torch.UntypedStorage:
         """Pool memory with the content of a fresh result. A FakeTensor has none and stays on its own storage."""
         storage = tensor.untyped_storage()
@@ -121,7 +127,9 @@ class Memory:
             block = self.pool.simulate(storage, stream)
         else:
             block, memory = self.pool.allocate(storage.nbytes(), stream)
-            if not facts_of(op).allocates:
+            if tensor._is_zerotensor():  # zeros that autograd keeps without memory
+                memory.zero_()
+            elif not facts_of(op).allocates:
                 memory.copy_(torch.empty(0, dtype=torch.uint8).set_(storage))
             elif not tensor.dtype.is_floating_point:
                 memory.zero_()  # what was there before may be used as an index while the capture runs
@@ -136,13 +144,27 @@ class Memory:
         self._known[storage._cdata] = (buffer, block)
         return storage
 
+    def move_to_pool(self, op: OpOverload, tensor: Tensor, stream: int) -> None:
+        """Put ``tensor`` itself, with its content, on pool memory: it has just outgrown what it stood on."""
+        storage = self.allocate(op, tensor, stream)
+        if storage is not tensor.untyped_storage() and not isinstance(tensor, FakeTensor):
+            with torch.no_grad():
+                tensor.set_(storage, tensor.storage_offset(), tensor.size(), tensor.stride())
+
     def before_write(self, op: OpOverload, tensor: Tensor, args: tuple[Any, ...]) -> None:
         """Save what ``op(*args)`` is about to overwrite in ``tensor``, if that is not the graph's own."""
+        if tensor.layout is torch.strided and tensor.untyped_storage().nbytes() == 0:
+            return  # nothing yet: it will grow
         buffer = self.buffer(tensor)
         if buffer.outside:
             buffer.kind = "state"
-            if tensor.numel() and not isinstance(tensor, FakeTensor):
+            if isinstance(tensor, FakeTensor):
+                return
+            if tensor.numel():
                 self.journal.save(op, buffer.tensor(self.ref(tensor)), args)
+            elif "out" in op._overloadname:  # it may take as much of its memory as it needs
+                whole = TensorRef(buffer.index, torch.uint8, (buffer.nbytes,), (1,), 0)
+                self.journal.save_whole(buffer.tensor(whole))
 
     def settle(self, failed: bool) -> list[Block]:
         """End the capture: put back what was overwritten, and hide the outputs until a replay makes them.

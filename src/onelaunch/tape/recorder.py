@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 from torch._ops import HigherOrderOperator
-from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from onelaunch.tape.checks import ON_HOST_BY_CONTRACT, check_function, check_operator
 from onelaunch.tape.detours import instead
+from onelaunch.tape.generators import Generators
 from onelaunch.tape.memory import Memory
 from onelaunch.tape.operators import facts_of, run_composite
 from onelaunch.tape.pool import Pool
@@ -32,6 +33,7 @@ from onelaunch.tape.tape import Buffer, Kernel, Tape, TensorRef, leaves, replace
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
+    from torch.utils.hooks import RemovableHandle
 
 _OPAQUE: torch.layout = getattr(torch, "_mkldnn")  # noqa: B009 - oneDNN's own layout; the stubs leave it out
 
@@ -57,11 +59,9 @@ class Recorder:
         self.invalid = False
         self.kernels: list[Kernel] = []
         self.memory = Memory(pool, meet)
-        self._generators = {key_of(g): g for g in (torch.default_generator, *generators)}
-        self._states: dict[int, Tensor] = {}  # before the capture
-        self._drawn: dict[int, Tensor] = {}  # after the last random operation
-        self._seeds: dict[int, int] = {}
+        self.generators = Generators(generators)
         self._ears = (_Functions(self), _Operations(self))
+        self._optimizers: RemovableHandle | None = None
         self._collects = False
 
     def start(self) -> None:
@@ -70,9 +70,8 @@ class Recorder:
         self._collects = gc.isenabled()
         gc.disable()
         self.pool.collect()
-        for key, generator in self._generators.items():
-            self._states[key] = self._drawn[key] = generator.get_state()
-            self._seeds[key] = generator.initial_seed()
+        self.generators.start()
+        self._optimizers = register_optimizer_step_pre_hook(self._check_optimizer)
         for ear in self._ears:
             ear.__enter__()
 
@@ -83,6 +82,8 @@ class Recorder:
         """
         for ear in reversed(self._ears):
             ear.__exit__(None, None, None)
+        if self._optimizers is not None:
+            self._optimizers.remove()
         if self._collects:
             gc.enable()
         error = None
@@ -92,9 +93,7 @@ class Recorder:
                 self.finish()
         except CaptureError as found:
             error, failed = found, True
-        with unset_fake_temporarily():
-            for key, state in self._states.items():
-                self._generators[key].set_state(state)
+        self.generators.restore()
         hidden = self.memory.settle(failed)
         if error is not None:
             raise error
@@ -129,7 +128,7 @@ class Recorder:
                 return op(*args, **kwargs)
             finally:
                 if facts_of(op).random:
-                    self._note_drawn()
+                    self.generators.note_drawn()
         facts = facts_of(op)
         tensors = [leaf for leaf in leaves((args, list(kwargs.values()))) if isinstance(leaf, Tensor)]
         for tensor in tensors:
@@ -145,24 +144,46 @@ class Recorder:
             check_operator(op, args, kwargs, self.memory.origin)
             check_layouts(op, tensors, written)
             if facts.random:
-                self._check_generators(op, args, kwargs)
+                self.check_generators(op, args, kwargs)
         except CaptureError as error:
             self.refuse(error)
         if facts.only_metadata or any(tensor.is_meta for tensor in tensors):
-            return op(*args, **kwargs)
+            return self._run(op, args, kwargs, written, stream)
         self.pool.collect()
+        if tensors and all(self.memory.origin(tensor) == "host" for tensor in tensors):
+            return self._run_on_host(op, args, kwargs)
         for tensor in written:
             if self.memory.origin(tensor) == "host":
                 detail = "it writes to a number that the host holds, which a replay would not set back"
                 self.refuse(CaptureError("not-emulated", op.name(), tensor, detail))
             self.memory.before_write(op, tensor, args)
-        result = op(*args, **kwargs)
+        for tensor in tensors:
+            self.memory.show(tensor)
+        result = self._run(op, args, kwargs, written, stream)
         if facts.random:
-            self._note_drawn()
+            self.generators.note_drawn()
         if facts.lifts:  # a number that the host wrote down: there before any kernel runs
             self.memory.note_kind(result, "constant")
             return result
         return self._record(op, args, kwargs, tensors, written, result, stream)
+
+    def _run_on_host(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What is computed from numbers of the host alone is host work: done now, recorded nowhere."""
+        result = op(*args, **kwargs)
+        for leaf in leaves(result):
+            if isinstance(leaf, Tensor):
+                self.memory.note_kind(leaf, "constant")
+        return result
+
+    def _run(
+        self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], written: list[Tensor], stream: int
+    ) -> Any:
+        before = [(t, t.untyped_storage(), t.untyped_storage().nbytes()) for t in written if not t.is_meta]
+        result = op(*args, **kwargs)
+        for tensor, storage, nbytes in before:  # `out=` or resize_() may have given it memory, which is this capture's
+            if tensor.untyped_storage()._cdata == storage._cdata and storage.nbytes() > nbytes:
+                self.memory.move_to_pool(op, tensor, stream)
+        return result
 
     def _record(
         self,
@@ -222,27 +243,20 @@ class Recorder:
         self.issued(stream)
         return result
 
-    def _check_generators(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        used = [leaf for leaf in leaves((args, list(kwargs.values()))) if isinstance(leaf, torch.Generator)]
-        if any(key_of(generator) not in self._generators for generator in used):
-            raise CaptureError("unregistered-rng", op.name())
+    def check_generators(self, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise CaptureError where a random operation may not run."""
+        self.generators.check_use(op, args, kwargs)
         self.check_seeds()
 
     def check_seeds(self) -> None:
-        """Raise CaptureError if the host has set a generator since the last random operation: a replay would not."""
-        for key, generator in self._generators.items():
-            with unset_fake_temporarily():
-                if torch.equal(generator.get_state(), self._drawn[key]):
-                    continue
-                if generator.initial_seed() != self._seeds[key]:
-                    raise CaptureError("reseeded-rng", "manual_seed()")
-                fresh = torch.Generator().manual_seed(self._seeds[key])
-                if not torch.equal(generator.get_state(), fresh.get_state()):
-                    raise CaptureError("not-emulated", "set_state()", detail="a generator was set back")
+        """Raise CaptureError if the host has set a generator since the last random operation."""
+        self.generators.check_seeds()
 
-    def _note_drawn(self) -> None:
-        with unset_fake_temporarily():
-            self._drawn = {key: generator.get_state() for key, generator in self._generators.items()}
+    def _check_optimizer(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """torch.optim asks ``torch.cuda`` whether a capture is under way; without a GPU this asks in its place."""
+        uncapturable = any(not group.get("capturable", True) for group in optimizer.param_groups)
+        if self.stream() is not None and uncapturable:
+            self.refuse(CaptureError("uncapturable-optimizer", f"{type(optimizer).__name__}.step()"))
 
 
 def check_layouts(op: OpOverload, tensors: Iterable[Tensor], written: Iterable[Tensor] = ()) -> None:
@@ -253,11 +267,6 @@ def check_layouts(op: OpOverload, tensors: Iterable[Tensor], written: Iterable[T
     for tensor in written:
         if tensor.layout is not torch.strided:
             raise CaptureError("not-emulated", op.name(), tensor, "it writes to memory in a library's own layout")
-
-
-def key_of(generator: torch.Generator) -> int:
-    """Identity of a generator: the objects that arrive with an operation are only wrappers."""
-    return int(generator._cdata)  # type: ignore[attr-defined]  # missing in the stubs
 
 
 class _Operations(TorchDispatchMode):

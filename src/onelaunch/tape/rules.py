@@ -18,6 +18,10 @@ HOST_COPY = (
     "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned. "
     "Please use tensor.pin_memory() or allocate the tensor with pin_memory=True."
 )
+NO_NUMPY = "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+UNCAPTURABLE = (
+    "Attempting CUDA graph capture of step() for an instance of ... but param_groups' capturable is False."  # its class
+)
 RESEEDED = (
     "CUDAGeneratorImpl::set_current_seed can be called during stream capture only if new seed is the same as the "
     "original seed."
@@ -57,7 +61,13 @@ RULES = {
             "the numbers are copied from host memory once, at capture; a replay would not see new ones, and the copy "
             "from ordinary memory makes the host wait",
             "Make the tensor before the capture and fill it with copy_() before each replay; one constant number is "
-            "torch.full((), number, device=...).",
+            "torch.full((), number, device=...), and one element is set on the device by x[i : i + 1] = number.",
+        ),
+        Rule(
+            "host-numpy",
+            NO_NUMPY,
+            "numpy reads host memory, and the tensor is in the device's, with or without a capture",
+            "Convert after the replay: output.cpu().numpy().",
         ),
         Rule(
             "dynamic-shape",
@@ -83,6 +93,12 @@ RULES = {
             RESEEDED,
             "seeding is work of the host, which a replay does not repeat",
             "Seed before the capture, or before a replay.",
+        ),
+        Rule(
+            "uncapturable-optimizer",
+            UNCAPTURABLE,
+            "the optimizer counts its steps in host memory, which a replay does not",
+            "Make it with capturable=True; on a CPU PyTorch allows that together with fused=True.",
         ),
         Rule(
             "unjoined-stream",
@@ -137,6 +153,8 @@ class CaptureError(RuntimeError):
         self.name: str | None = name_of(tensor) if tensor is not None else None
         self.where: Source = user_line()
         self.cuda_error, self.why, self.fix = entry.cuda_error, entry.why, entry.fix
+        if self.cuda_error == UNCAPTURABLE:
+            self.cuda_error = UNCAPTURABLE.replace("...", call.removesuffix(".step()"))
         subject = ""
         if tensor is not None:
             shape = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
