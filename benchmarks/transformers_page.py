@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onelaunch.viz.measured import measured
+from pages import code, plain, table
 
 PAGE = Path(__file__).resolve().parent.parent / "book" / "transformers_models.md"
 
@@ -114,33 +115,33 @@ def page(data: dict[str, Any]) -> str:
         hardware=data["hardware"]["cpu"],
         date=data["date"],
         **{name: data["versions"][name] for name in ("torch", "transformers")},
-        counts=_table(
+        counts=table(
             ("", "masks from the host", "masks made in the step"),
             [(kind, str(first), str(second)) for kind, (first, second) in counts(data).items()],
         ),
-        refused=_table(
+        refused=table(
             ("model", "call", "rule", "line"),
             [(f"`{name}`", _call(r), r["rule"], f"`{short(r['where'])}`") for name, r in of["refused"].items()],
         ),
-        different=_table(
+        different=table(
             ("model", "what stays as it was"), [(f"`{name}`", reason(row)) for name, row in of["different"].items()]
         ),
         agree=len(of["bitwise"]) - len(apart),
         disagree=", ".join(apart),
         frozen=ways["different"],
         alone_refused=ways["refused"],
-        alone=_table(
+        alone=table(
             ("what happens", "models"),
-            [(what, ", ".join(f"`{n}`" for n in names)) for what, names in _grouped(alone).items()],
+            [(what, code(names)) for what, names in _grouped(alone).items()],
         ),
-        full=_table(
+        full=table(
             ("what happens", "models"),
-            [(what, ", ".join(f"`{n}`" for n in names)) for what, names in _grouped(windows).items()],
+            [(what, code(names)) for what, names in _grouped(windows).items()],
         ),
         bitwise=", ".join(f"`{name}` {row['kernels']}" for name, row in of["bitwise"].items()) + ".",
-        untried=_table(
+        untried=table(
             ("model", "why"),
-            [(f"`{name}`", _NOTES.get(name) or _plain(row["reason"])) for name, row in untried.items()],
+            [(f"`{name}`", _NOTES.get(name) or plain(row["reason"])) for name, row in untried.items()],
         ),
     )
 
@@ -158,7 +159,7 @@ def reason(row: dict[str, Any]) -> str:
     if row["outcome"] == "refused":
         return f"refused: {_call(row)}, {row['rule']}, `{short(row['where'])}`"
     if row["outcome"] == "not run":
-        return "eager cannot run it either: " + _plain(row["reason"])
+        return "eager cannot run it either: " + plain(row["reason"])
     if row["outcome"] == "bitwise":
         return "bitwise"
     found = [re.fullmatch(r"(\S+) \((.*)\)", text) for text in row.get("moved", [])]
@@ -195,16 +196,6 @@ def _grouped(rows: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
         what = re.sub(r"a number stays \d+, where eager has \d+ by then", "a count of tokens stays", reason(row))
         groups.setdefault(prefix + what, []).append(name)
     return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
-
-
-def _plain(text: str) -> str:
-    """Text of an error, kept from being read as Markdown."""
-    return "`" + text.replace("`", "'").replace("|", "/") + "`"
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 if __name__ == "__main__":

@@ -76,6 +76,7 @@ FIGURES = {
     "times": lambda: viz.time_bars(BENCHMARK),
     "speeds": lambda: viz.replay_speeds(REPLAY, ["64/8"]),
     "measured speeds": lambda: viz.replay_speeds(viz.measured("replay")),
+    "operators": lambda: viz.operators(viz.measured("operators")),
     "models": lambda: viz.transformers_models(viz.measured("transformers_models")),
     "tape": lambda: viz.tape_table(tape(), {"x": X}),
     "graph": lambda: viz.tape_graph(tape(), {"x": X}),

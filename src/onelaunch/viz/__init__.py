@@ -11,7 +11,7 @@ from onelaunch.viz.gathers import gathered_tokens
 from onelaunch.viz.graphs import tape_graph
 from onelaunch.viz.lanes import host_and_device_lanes
 from onelaunch.viz.measured import measured
-from onelaunch.viz.other_models import transformers_models
+from onelaunch.viz.other_models import operators, transformers_models
 from onelaunch.viz.outcomes import outcomes
 from onelaunch.viz.paddings import capture_lists, padding_staircase, waste_against_graphs
 from onelaunch.viz.pages import page_table
@@ -31,6 +31,7 @@ __all__ = [
     "kernel_counts",
     "measured",
     "name_and_graph",
+    "operators",
     "outcomes",
     "padding_staircase",
     "page_table",

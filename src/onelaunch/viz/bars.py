@@ -95,18 +95,29 @@ def replay_speeds(
     return Figure(drawing, f"Bars of how many times as fast as eager a decode step runs. {said}.", caption)
 
 
-def bars(groups: Mapping[str, Mapping[str, float]], what: str, unit: str = "", caption: str | None = None) -> Figure:
+def bars(
+    groups: Mapping[str, Mapping[str, float]],
+    what: str,
+    unit: str = "",
+    caption: str | None = None,
+    colors: Mapping[str, str] | None = None,
+) -> Figure:
     """Groups of bars, such as one group for each model and one bar for each way to run it.
 
     groups: name of the group -> name of the bar -> value. A name has the same colour in all groups. what: what the
-    values are, for the alt text and, with unit, for the caption.
+    values are, for the alt text and, with unit, for the caption. colors: name of a bar -> its colour, where names have
+    one that says something; the rest is grey then.
     """
     if not groups or not all(groups.values()):
         raise ValueError("there is nothing to draw: every group needs a bar")
     names = list(dict.fromkeys(name for group in groups.values() for name in group))
-    colors = dict(zip(names, cycle((BLUE, ORANGE, GREEN, PURPLE, GREY)), strict=False))
+    if colors is None:
+        colors = dict(zip(names, cycle((BLUE, ORANGE, GREEN, PURPLE, GREY)), strict=False))
     drawing = _grouped_bars(
-        [(title, [(name, value, colors[name]) for name, value in group.items()]) for title, group in groups.items()],
+        [
+            (title, [(name, value, colors.get(name, GREY)) for name, value in group.items()])
+            for title, group in groups.items()
+        ],
         unit=unit and f" {unit}",
     ).drawing
     said = "; ".join(

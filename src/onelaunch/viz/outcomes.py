@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from onelaunch.viz.canvas import BLUE, GREY, ORANGE, PURPLE, Canvas, join, text_width
 from onelaunch.viz.figure import Figure
 
-_COLORS = {"right": BLUE, "wrong": ORANGE, "refused": PURPLE}
+# An outcome has its colour in every figure; those without one are grey.
+OUTCOME_COLORS = {"right": BLUE, "bitwise": BLUE, "wrong": ORANGE, "different": ORANGE, "refused": PURPLE}
 
 
 def outcomes(table: Mapping[str, Mapping[str, str]], caption: str | None = None) -> Figure:
@@ -34,7 +35,7 @@ def outcomes(table: Mapping[str, Mapping[str, str]], caption: str | None = None)
         for number, name in enumerate(columns):
             word = found.get(name)
             if word is not None:
-                color = _COLORS.get(word, GREY)
+                color = OUTCOME_COLORS.get(word, GREY)
                 canvas.box(left + width * number + 2, y + 2, width - 4, line - 4, color, dashed=word == "wrong")
                 canvas.text(left + width * (number + 0.5), y + line / 2, word, "center")
     said = [f"{trial}: {join([f'{name} {word}' for name, word in found.items()])}" for trial, found in table.items()]
