@@ -2385,6 +2385,48 @@ museum.exhibit("pytorch-124506").compare(broken, mended)
 
 # %% [markdown]
 """
+#### The ceiling is not in the list
+
+*silent on a GPU*, [vllm-project/vllm-ascend#16049](https://github.com/vllm-project/vllm-ascend/issues/16049), [vllm-project/vllm#40734](https://github.com/vllm-project/vllm/issues/40734)
+
+A server took up to 12 requests, and sizes were recorded in steps of 8. Batches of 9 to 12 ran
+eagerly: 73 tokens a second where padding to 16 gave 500. Nothing in the log said so.
+
+**The mend.** The ceiling belongs into the list, and a fallback into the log.
+"""
+
+
+# %% id="vllm-ascend-16049" tags=["nbval-check-output"]
+def build(sizes: tuple[int, ...]) -> Case:
+    weight, x = torch.eye(2) * 3, torch.zeros(12, 2)
+
+    def prepare(i: int) -> bool:
+        size = 12 if i == 2 else 8
+        x.zero_()
+        x[:size] = 1.0 + i
+        return size <= max(sizes)  # whether there is a graph for it
+
+    def step() -> torch.Tensor:
+        return (x @ weight).relu() + 1
+
+    def read(out: torch.Tensor) -> torch.Tensor:
+        return out[0]
+
+    return Case(prepare, step, owners={"x": x, "weight": weight}, read=read)
+
+
+def broken() -> Case:
+    return build(sizes=(1, 2, 4, 8))
+
+
+def mended() -> Case:
+    return build(sizes=(1, 2, 4, 8, 12))
+
+
+museum.exhibit("vllm-ascend-16049").compare(broken, mended)
+
+# %% [markdown]
+"""
 ### LoRA
 """
 

@@ -43,7 +43,7 @@ EXHIBIT = Exhibit(
     "the blocks read what an earlier plan had left. From a fresh workspace the result happened to be right.",
     mend="A mask says which entries count, and the grid stays as it is.",
     silent=True,
-    findings=(("frozen-value", "plan.entries"),),
+    findings=(("frozen-value", "plan.planned"),),
     broken=broken,
     mended=mended,
 )

@@ -45,7 +45,7 @@ EXHIBIT = Exhibit(
     "about 600 tokens the model read old keys, and the text ran into a loop.",
     mend="Compare the source as well, or gather by places that stand on the device.",
     silent=True,
-    findings=(("frozen-value", "state.cache"),),
+    findings=(("frozen-value", "state.start"),),
     broken=broken,
     mended=mended,
 )

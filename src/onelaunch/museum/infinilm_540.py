@@ -45,7 +45,7 @@ EXHIBIT = Exhibit(
     "replay went on with the decisions of the capture.",
     mend="The position is a tensor, and an index operation writes there.",
     silent=True,
-    findings=(("frozen-value", "state.cache"),),
+    findings=(("frozen-value", "state.position"),),
     broken=broken,
     mended=mended,
 )

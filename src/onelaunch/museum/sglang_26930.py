@@ -45,7 +45,10 @@ EXHIBIT = Exhibit(
     "with graphs and never without. The report does not say why; this is one way to get that picture.",
     mend="The adapters of a batch are a tensor of indices in a fixed buffer.",
     silent=True,
-    findings=(("frozen-value", "adapters"),),
+    findings=(
+        ("frozen-value", "batch.second"),
+        ("frozen-value", "batch.first"),
+    ),
     broken=broken,
     mended=mended,
 )

@@ -48,7 +48,7 @@ EXHIBIT = Exhibit(
     "request ended the row went to others, and the graph still read it.",
     mend="The row is copied into a fixed tensor before each replay, or the graph goes with the request.",
     silent=True,
-    findings=(("frozen-value", "session.row"),),
+    findings=(("moved-address", "session.row"),),
     broken=broken,
     mended=mended,
 )

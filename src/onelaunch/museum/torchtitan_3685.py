@@ -41,7 +41,7 @@ EXHIBIT = Exhibit(
     "query lengths inside, and a large batch gave meaningless tokens and NaN.",
     mend="Replay for batches of decode steps alone, where each request has one token; run the others eagerly.",
     silent=True,
-    findings=(("frozen-value", "batch.x"),),
+    findings=(("frozen-value", "batch.query_len"),),
     broken=broken,
     mended=mended,
 )

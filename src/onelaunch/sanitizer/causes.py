@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -72,7 +73,7 @@ def of_difference(d: Difference, evidence: Evidence) -> Finding | None:
         return None
     if d.what in ("kernels", "choice"):
         return _branch(d, evidence)
-    return _value(d, evidence)
+    return _other_view(d, evidence) or _value(d, evidence)
 
 
 def harmless(d: Difference, evidence: Evidence) -> bool:
@@ -168,9 +169,11 @@ def _moved_address(place: Place, buffer: Buffer, where: Source, evidence: Eviden
         "" if now is None or now.shape == place.shape else f", and is {list(now.shape)} instead of {list(place.shape)}"
     )
     gone = ", which nobody owns any more" if freed else ""
+    known = evidence.before.places.get(place.path)
+    at = buffer.address if known is None else known.start
     why = (
         f"{place.path} lies elsewhere since round {evidence.round}{shape}; the graph {_uses(buffer)} the address that "
-        f"it had at capture, {buffer.address:#x}{gone}{evidence.first}"
+        f"it had at capture, {at:#x}{gone}{evidence.first}"
     )
     fix = f"Keep {place.path} where it is: write into it with copy_() instead of binding a new tensor, or record again."
     return Finding("moved-address", place.path, where, why, fix)
@@ -195,6 +198,29 @@ def _branch(d: Difference, evidence: Evidence) -> Finding:
     )
 
 
+def _other_view(d: Difference, evidence: Evidence) -> Finding | None:
+    """A name that stood for what the graph reads and stands for another part of the same memory now."""
+    if d.what != "view":
+        return None
+    buffer = evidence.recorded.tape.buffers[d.was.buffer]
+    was, is_ = _range(buffer, d.was), _range(evidence.eager.tape.buffers[d.now.buffer], d.now)
+    for path, place in evidence.before.places.items():
+        now = evidence.now.places.get(path)
+        if was != is_ and (place.start, place.end) == was and now is not None and (now.start, now.end) == is_:
+            return _moved_address(place, buffer, d.where, evidence, freed=False)
+    return None
+
+
+def _view_name(was: TensorRef, now: TensorRef, evidence: Evidence) -> str | None:
+    """The name of the plain value that the host made another view from: a size, a place, or the number of a row."""
+    pairs = [*zip(was.size, now.size, strict=False), (was.offset, now.offset)]
+    for unit in {*was.stride, math.prod(was.size)} - {0, 1}:
+        if was.offset % unit == now.offset % unit == 0:
+            pairs.append((was.offset // unit, now.offset // unit))
+    names = {of_values(evidence.before, evidence.now, a, b) for a, b in pairs if a != b} - {None}
+    return names.pop() if len(names) == 1 else None
+
+
 def _value(d: Difference, evidence: Evidence) -> Finding:
     was, now = d.was, d.now
     name: str | None = None
@@ -202,6 +228,7 @@ def _value(d: Difference, evidence: Evidence) -> Finding:
         place = _place_of(d.was, evidence.recorded, evidence.before)
         name = place.path if place is not None else evidence.recorded.local_names.get(_address(d, evidence))
         change = f"the view {_view(d.was)} of {name or 'a tensor'}; in round {evidence.round} it is {_view(d.now)}"
+        name = _view_name(d.was, d.now, evidence) or name
     elif d.what == "constant":
         was, now = (_constant(ref, r) for ref, r in ((d.was, evidence.recorded), (d.now, evidence.eager)))
         change = f"{d.argument}={was}; in round {evidence.round} it is {now}"

@@ -158,7 +158,8 @@ class _Graph(CUDAGraph):
             if loose:
                 error = CaptureError("unjoined-stream", "the end of the capture")
                 error.where = capture.recorder.kernels[loose[0]].where
-                self._into.refused.append(without_tensor(error))
+                if all(refusal.rule != "isolation" for refusal in self._into.refused):  # else the wait was tried
+                    self._into.refused.append(without_tensor(error))
                 capture.wait(capture.origin.stream_id, frozenset(loose))
         super().capture_end()
 

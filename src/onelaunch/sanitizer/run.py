@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -40,11 +41,12 @@ def sanitize(
 ) -> Report:
     """Find out whether ``step``, recorded once and replayed, computes what it computes eagerly, and if not, why.
 
-    prepare: the host code before step i; it may be called again for the same i. step: what is captured; it returns a
-    tensor or any nest of them, on the CPU. The order is ``prepare(0)``, one warm-up ``step()``, the capture, then for i
-    = 1 to ``rounds`` ``prepare(i)`` and a replay. Beside each replay the step runs eagerly from the same state; what
-    that does to memory, to Python objects that can be reached from owners and functions, and to random numbers is taken
-    back.
+    prepare: the host code before step i; it may be called again for the same i. Where it returns False there is no
+    graph for this step, which then runs eagerly; that is a fault (``silent-eager``) unless prepare issues a warning.
+    step: what is captured; it returns a tensor or any nest of them, on the CPU. The order is ``prepare(0)``, one
+    warm-up ``step()``, the capture, then for i = 1 to ``rounds`` ``prepare(i)`` and a replay. Beside each replay the
+    step runs eagerly from the same state; what that does to memory, to Python objects that can be reached from owners
+    and functions, and to random numbers is taken back.
 
     owners: whose names to use: modules, dataclasses, namespaces, dicts, nested as you like; one, or several in a tuple.
     Without them names come from the variables that the two functions use. A ``torch.Generator`` among them counts as
@@ -72,21 +74,57 @@ def sanitize(
         lazy, handled = _only_once(step, recorded, start, generators)
         findings += lazy
         on_host = any(finding.kind in _OF_THE_HOST for finding in findings)
+        compared = 0
         for number in range(1, rounds + 1):
-            with overwrites.listening():
-                prepare(number)
+            with overwrites.listening(), _Warnings() as said:
+                without_graph = prepare(number) is False
             overwrites.keep()
+            if without_graph:
+                step()
+                if not said.any:
+                    findings.append(_eager_round(prepare, number))
+                continue
+            compared += 1
             turn = Round(number, step, recorded, playback, before, start, generators, handled)
             overwrites.step(recorded, turn.names)
             views = padding(number) if padding is not None else ()
             found = turn.check(views)
+            if recorded.elsewhere:  # what the graph lacks is no decision of the host
+                found = [f for f in found if f.kind != "frozen-branch"]
             if on_host:  # what follows from a value that the host should not have read is no second fault
                 found = [f for f in found if f.tensor is not None and f.kind not in ("frozen-value", "frozen-branch")]
             findings += found
             overwrites.replayed()
     except CaptureError as error:
         raise SanitizerError(f"the step cannot be checked: {error}") from error
-    return Report(causes.merged([*findings, *overwrites.findings]), rounds, len(recorded.tape.kernels))
+    return Report(causes.merged([*findings, *overwrites.findings]), compared, len(recorded.tape.kernels))
+
+
+class _Warnings:
+    """Notes whether a warning was issued within it, and lets all of them through."""
+
+    any = False
+
+    def __enter__(self) -> _Warnings:
+        self._catcher = warnings.catch_warnings(record=True)
+        self._caught = self._catcher.__enter__()
+        warnings.simplefilter("always")
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._catcher.__exit__(*error)
+        for warning in self._caught or ():
+            self.any = True
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def _eager_round(prepare: object, number: int) -> Finding:
+    why = (
+        f"prepare({number}) said that there is no graph for this step, so it ran eagerly, right and slowly, and "
+        "nothing told of it"
+    )
+    fix = "Record a size that holds such a batch, or let it be known: a warning, a line in the log, a counter."
+    return Finding("silent-eager", None, source_of(prepare), why, fix)
 
 
 def _check(prepare: object, step: object, rounds: object, padding: object) -> None:
