@@ -1034,8 +1034,8 @@ museum.exhibit("vllm-43869").compare(broken, mended)
 
 *loud on a GPU*, [NVIDIA/warp#653](https://github.com/NVIDIA/warp/issues/653)
 
-A long graph was to end with a copy to the host. The capture failed; left out of it and done too
-early, the copy returned garbage.
+A long graph was to end with a copy to the host. The capture failed, and the same copy behind the
+launch of the graph returned garbage.
 
 **The mend.** Copy after the replay, from the graph's output.
 """
@@ -1159,7 +1159,7 @@ museum.exhibit("flashinfer-4014").compare(broken, mended)
 """
 #### A grid beyond the planned entries
 
-*silent on a GPU*, [flashinfer-ai/flashinfer#4016](https://github.com/flashinfer-ai/flashinfer/issues/4016), [flashinfer-ai/flashinfer#4002](https://github.com/flashinfer-ai/flashinfer/issues/4002)
+*silent on a GPU*, [flashinfer-ai/flashinfer#4016](https://github.com/flashinfer-ai/flashinfer/issues/4016), [flashinfer-ai/flashinfer#4002](https://github.com/flashinfer-ai/flashinfer/issues/4002), [flashinfer-ai/flashinfer#5176](https://github.com/flashinfer-ai/flashinfer/issues/5176)
 
 A graph launches as many blocks as at capture. The planner filled entries for the real work only, so
 the rest of the blocks read what an earlier plan had left. From a fresh workspace the result
@@ -1610,7 +1610,7 @@ museum.exhibit("vllm-38436").compare(broken, mended)
 
 With graphs on several ranks a batch was padded more than before, nearly every padded step had NaN
 in its padded rows, and the router sent such a token to one expert several times. The kernel ended
-with an illegal access.
+with an illegal access. Here padded tokens take places in the queue of an expert.
 
 **The mend.** The router does not count padded rows.
 """
@@ -1798,7 +1798,7 @@ museum.exhibit("pytorch-128424").compare(broken, mended)
 """
 #### The workspace is stuck in the pool
 
-*silent on a GPU*, [pytorch/pytorch#193832](https://github.com/pytorch/pytorch/issues/193832), [pytorch/pytorch#83461](https://github.com/pytorch/pytorch/issues/83461)
+*silent on a GPU*, [pytorch/pytorch#193832](https://github.com/pytorch/pytorch/issues/193832), [pytorch/pytorch#193402](https://github.com/pytorch/pytorch/issues/193402)
 
 cuBLAS gets a workspace for each stream. The first product on the capture's stream makes one, in the
 graph's memory, and it stays there after the graph is gone; or it goes, and another graph still uses
@@ -2620,8 +2620,8 @@ museum.exhibit("pytorch-83461").compare(broken, mended)
 
 *silent on a GPU*, [sgl-project/sglang#8538](https://github.com/sgl-project/sglang/issues/8538), [vllm-project/vllm#17462](https://github.com/vllm-project/vllm/issues/17462)
 
-Out of memory while graphs were captured, on cards that had room for the model. The reports are
-about budgets; a reference that keeps a pool's blocks in use is one way to overrun one.
+Memory ran out while graphs were captured. The reports do not name this cause; a reference that
+keeps blocks of a pool in use is one way to get there.
 
 **The mend.** Keep outputs only, and as few as possible; let everything else go before the next
 capture.
@@ -2832,13 +2832,13 @@ the inputs that your `prepare` brought, in the rounds that it ran. It says nothi
 
 - **Races between streams, and with the host.** Two captured streams without an edge between them may run in either
   order on a GPU; here they run in the order of your code. A host that refills a pinned buffer while it is still being
-  copied, or reads an output before the replay is done, is right here by construction. *What to do:* on a GPU, compare
-  with the same graph replayed under `CUDA_LAUNCH_BLOCKING=1`, and synchronize after each replay in a test; if that
-  changes the result, it is a race. `compute-sanitizer --tool racecheck` looks within kernels.
+  copied, or reads an output before the replay is done, is right here by construction. *What to do:* on a GPU, synchronize
+  before and after each replay in a test; if that changes a result, it is a race with the host. Capture the same step on
+  one stream; if that changes it, it is a race between streams. Within a kernel `compute-sanitizer --tool racecheck` looks.
 - **What the driver does.** Instantiation, upload, memory that is remapped, a module that is unloaded, an address that
   the allocator hands to somebody else. The sanitizer says that memory has no owner (`freed-address`); it cannot say
-  what will be there. *What to do:* `check_input_liveness=True` in `torch.cuda.graph`, and `compute-sanitizer` for
-  what lies outside of any allocation.
+  what will be there. *What to do:* `check_input_liveness=True` in `torch.cuda.graph`, where your PyTorch has it, and
+  `compute-sanitizer` for addresses that belong to no allocation.
 - **Kernels outside PyTorch.** A Triton kernel that is launched by hand, an extension that gets a raw pointer, cuBLAS's
   workspace: what bypasses the dispatcher is not on the tape. *What to do:* wrap it as a custom operator, and say what it
   writes; then it is.

@@ -38,7 +38,11 @@ EXHIBIT = Exhibit(
     key="flashinfer-4016",
     title="A grid beyond the planned entries",
     topic="frozen value or branch",
-    reports=("flashinfer-ai/flashinfer#4016", "flashinfer-ai/flashinfer#4002"),
+    reports=(
+        "flashinfer-ai/flashinfer#4016",
+        "flashinfer-ai/flashinfer#4002",
+        "flashinfer-ai/flashinfer#5176",
+    ),
     seen="A graph launches as many blocks as at capture. The planner filled entries for the real work only, so the rest of "
     "the blocks read what an earlier plan had left. From a fresh workspace the result happened to be right.",
     mend="A mask says which entries count, and the grid stays as it is.",

@@ -40,7 +40,7 @@ EXHIBIT = Exhibit(
     key="pytorch-193832",
     title="The workspace is stuck in the pool",
     topic="warm-up missing",
-    reports=("pytorch/pytorch#193832", "pytorch/pytorch#83461"),
+    reports=("pytorch/pytorch#193832", "pytorch/pytorch#193402"),
     seen="cuBLAS gets a workspace for each stream. The first product on the capture's stream makes one, in the graph's "
     "memory, and it stays there after the graph is gone; or it goes, and another graph still uses it.",
     mend="Make the workspace before the capture and hand it to whoever needs one, on any stream.",

@@ -36,8 +36,8 @@ EXHIBIT = Exhibit(
     title="Intermediates that somebody holds",
     topic="memory",
     reports=("sgl-project/sglang#8538", "vllm-project/vllm#17462"),
-    seen="Out of memory while graphs were captured, on cards that had room for the model. The reports are about budgets; a "
-    "reference that keeps a pool's blocks in use is one way to overrun one.",
+    seen="Memory ran out while graphs were captured. The reports do not name this cause; a reference that keeps "
+    "blocks of a pool in use is one way to get there.",
     mend="Keep outputs only, and as few as possible; let everything else go before the next capture.",
     silent=True,
     findings=(("pool-growth", "kept"),),

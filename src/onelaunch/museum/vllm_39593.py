@@ -43,8 +43,9 @@ EXHIBIT = Exhibit(
     title="Padding before the experts",
     topic="padding leaks",
     reports=("vllm-project/vllm#39593",),
-    seen="With graphs on several ranks a batch was padded more than before, nearly every padded step had NaN in its padded "
-    "rows, and the router sent such a token to one expert several times. The kernel ended with an illegal access.",
+    seen="With graphs on several ranks a batch was padded more than before, nearly every padded step had NaN in "
+    "its padded rows, and the router sent such a token to one expert several times. The kernel ended with an "
+    "illegal access. Here padded tokens take places in the queue of an expert.",
     mend="The router does not count padded rows.",
     silent=False,
     findings=(("padding-leak", "expert"),),

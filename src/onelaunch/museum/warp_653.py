@@ -37,8 +37,8 @@ EXHIBIT = Exhibit(
     title="A copy to the host at the end",
     topic="forbidden in capture",
     reports=("NVIDIA/warp#653",),
-    seen="A long graph was to end with a copy to the host. The capture failed; left out of it and done too early, the copy "
-    "returned garbage.",
+    seen="A long graph was to end with a copy to the host. The capture failed, and the same copy behind the launch "
+    "of the graph returned garbage.",
     mend="Copy after the replay, from the graph's output.",
     silent=False,
     findings=(("host-sync", None),),
