@@ -141,8 +141,8 @@ report
 """
 ## How a finding is found
 
-`onelaunch.sanitize(prepare, step)` needs no idea of what your step does. `prepare(i)` is your host code before step `i`,
-`step()` is what you capture:
+The [sanitizer](../book/glossary.md#sanitizer), `onelaunch.sanitize(prepare, step)`, needs no idea of what your step does.
+`prepare(i)` is your host code before step `i`, `step()` is what you capture:
 
 1. It runs `prepare(0)`, warms up once, and captures.
 2. Then, round after round, `prepare(i)`. From the same state it **replays**, and it **runs the step's Python** while
