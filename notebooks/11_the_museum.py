@@ -525,20 +525,20 @@ request.
 def build(own_row: bool) -> Case:
     tables = torch.tensor([[0, 1], [2, 3], [4, 5], [6, 7]])
     cache = torch.arange(8.0)
-    session = SimpleNamespace(row=torch.zeros(2, dtype=torch.int64))
+    request = SimpleNamespace(row=torch.zeros(2, dtype=torch.int64))
     if not own_row:
-        session.row = tables[0]
+        request.row = tables[0]
 
     def prepare(i: int) -> None:
         if own_row:
-            session.row.copy_(tables[i])
+            request.row.copy_(tables[i])
         else:
-            session.row = tables[i]  # the next request's row
+            request.row = tables[i]  # the next request's row
 
     def step() -> torch.Tensor:
-        return cache[session.row]
+        return cache[request.row]
 
-    return Case(prepare, step, owners={"session": session})
+    return Case(prepare, step, owners={"request": request})
 
 
 def broken() -> Case:

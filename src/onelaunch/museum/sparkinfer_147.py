@@ -12,20 +12,20 @@ from onelaunch.museum.base import Case, Exhibit
 def build(own_row: bool) -> Case:
     tables = torch.tensor([[0, 1], [2, 3], [4, 5], [6, 7]])
     cache = torch.arange(8.0)
-    session = SimpleNamespace(row=torch.zeros(2, dtype=torch.int64))
+    request = SimpleNamespace(row=torch.zeros(2, dtype=torch.int64))
     if not own_row:
-        session.row = tables[0]
+        request.row = tables[0]
 
     def prepare(i: int) -> None:
         if own_row:
-            session.row.copy_(tables[i])
+            request.row.copy_(tables[i])
         else:
-            session.row = tables[i]  # the next request's row
+            request.row = tables[i]  # the next request's row
 
     def step() -> torch.Tensor:
-        return cache[session.row]
+        return cache[request.row]
 
-    return Case(prepare, step, owners={"session": session})
+    return Case(prepare, step, owners={"request": request})
 
 
 def broken() -> Case:
@@ -48,7 +48,7 @@ EXHIBIT = Exhibit(
     "request ended the row went to others, and the graph still read it.",
     mend="The row is copied into a fixed tensor before each replay, or the graph goes with the request.",
     silent=True,
-    findings=(("moved-address", "session.row"),),
+    findings=(("moved-address", "request.row"),),
     broken=broken,
     mended=mended,
 )
