@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+import torch
 from torch import Tensor
 
 from onelaunch.sanitizer.differences import Difference
@@ -248,26 +249,38 @@ def _value(d: Difference, evidence: Evidence) -> Finding:
     )
 
 
+_OF_ADDRESSES = ("stale-input", "moved-address", "freed-address")
+
+
+_ALIKE = 3  # names that differ only in a number, as layers do, and are still listed one by one
+
+
+def _pattern(finding: Finding) -> str | None:
+    """The finding's tensor with a star for each number."""
+    return re.sub(r"\d+", "*", finding.tensor) if finding.tensor else None
+
+
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding for each fault: what repeats in later rounds, on one line, or from layer to layer, is counted."""
-    first: dict[tuple[object, ...], Finding] = {}
-    like: dict[tuple[object, ...], set[str]] = {}
+    """One finding for each fault: what repeats in later rounds or on more lines is one, many layers are counted."""
+    groups: dict[tuple[object, ...], dict[str | None, Finding]] = {}
     for finding in findings:
-        pattern = re.sub(r"\d+", "*", finding.tensor) if finding.tensor else None
-        several = (finding.kind, pattern, finding.where.file, finding.where.line)
-        first.setdefault(several, finding)
-        like.setdefault(several, set()).add(finding.tensor or "")
-    out = []
-    for key, finding in first.items():
-        more = len(like[key]) - 1
-        why = f"{finding.why} (and {more} more like it, {key[1]})" if more else finding.why
-        out.append(replace(finding, why=why))
+        pattern = _pattern(finding)
+        # An address is wrong once, however many lines read it; a value or a branch is frozen where it stands.
+        whole = pattern is not None and finding.kind in _OF_ADDRESSES
+        place = () if whole else (finding.where.file, finding.where.line)
+        groups.setdefault((finding.kind, pattern, *place), {}).setdefault(finding.tensor, finding)
+    out: list[Finding] = []
+    for named in groups.values():
+        first, *more = named.values()
+        if len(more) < _ALIKE:
+            out += [first, *more]
+        else:
+            out.append(replace(first, why=f"{first.why} (and {len(more)} more like it, {_pattern(first)})"))
     return out
 
 
 def _still_owned(buffer: Buffer, start: int, end: int, evidence: Evidence) -> Place | None:
-    """A name that stood for the recorded memory at capture and does so now. Declared owners decide where they know "
-    "it."""
+    """A name that stood for the recorded memory at capture and does so now. Declared owners decide where they know."""
     there = [
         place
         for path, place in evidence.now.places.items()
@@ -337,7 +350,8 @@ def _content(d: Difference, evidence: Evidence) -> tuple[Tensor, Tensor] | None:
     if not isinstance(d.was, TensorRef) or not isinstance(d.now, TensorRef) or d.was.size != d.now.size:
         return None
     was, now = evidence.playback.tensor(d.was), evidence.eager.tape.tensor(d.now)
-    return (was, now) if was.dtype is now.dtype else None
+    comparable = was.dtype is now.dtype and was.layout is now.layout is torch.strided
+    return (was, now) if comparable else None
 
 
 def _same_content(d: Difference, evidence: Evidence) -> bool:
