@@ -37,11 +37,13 @@ operators, and **{replayed} of these replay: {percent:.1f} %**. {wrong} replays 
 {in_place_counts}.
 
 Measured on {hardware} with torch {torch}, {date}, by `benchmarks/operator_database.py`. Nothing here has been run on a
-GPU. That one would refuse the same follows from PyTorch's CUDA sources.
+GPU. The rules follow PyTorch's CUDA sources; whether a GPU refuses each of these operators was not tried. One refusal
+is too strict: `narrow` with a start in host memory, which a GPU would capture.
 
 ## Refused
 
-Whatever the sample, a capture stops here. The rules are those of [chapter 4](../notebooks/04_what_a_capture_refuses).
+Whatever the sample, a capture stops here. The rules are those of
+[chapter 4](../notebooks/04_what_a_capture_refuses.ipynb).
 
 {refused}
 

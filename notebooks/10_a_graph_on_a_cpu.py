@@ -435,12 +435,27 @@ llm.shutdown()
 
 # %% [markdown]
 """
+### Every operator of PyTorch
+
+That was one model, and ours. A tool is not tested by its author's examples. PyTorch tests its operators with a database
+of its own: several hundred operators, and what each may be called with. `benchmarks/operator_database.py` captures
+each of them with one sample, replays it with the values of another, and compares with eager, bit by bit:
+"""
+
+# %%
+operators = viz.measured("operators")
+viz.operators(operators)
+
+# %% [markdown]
+"""
+What is refused is refused by a rule of [chapter 4](04_what_a_capture_refuses.ipynb). Which operator, by which rule and
+why is on [a page of its own](../book/operators.md).
+
 ### Other people's models
 
-That was one model, and ours. A tool is not tested by its author's examples. So this trial takes every causal language
-model of Hugging Face's transformers, made small: its decode step with a static cache is recorded, replayed for several
-steps, and compared with eager, bit by bit, logits and cache. `benchmarks/transformers_models.py` runs it; here is what
-it saved:
+Operators alone are no model. So the next trial takes every causal language model of Hugging Face's transformers, made
+small: its decode step with a static cache is recorded, replayed for several steps, and compared with eager, bit by bit,
+logits and cache. `benchmarks/transformers_models.py` runs it; here is what it saved:
 """
 
 # %%
@@ -584,6 +599,10 @@ A CPU does one thing after the other. Whatever follows from two processors worki
   else by now.
 - **Collectives** (NCCL), and changing the parameters of an instantiated graph.
 - **Kernels that bypass PyTorch's dispatcher**, such as a Triton kernel that is launched by hand.
+
+Two things are missing on the tape alone. While something listens to the operators, as the tape does,
+`nn.TransformerEncoderLayer` leaves its fused kernel aside: its replay is close to eager and not bitwise equal. And
+operators that take functions, such as `torch.cond`, are refused as not emulated.
 
 And one thing in general: no line of this book was run on a GPU by its authors so far. What the tape refuses follows
 PyTorch's source and CUDA's documentation.
