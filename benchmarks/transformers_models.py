@@ -18,6 +18,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -98,7 +99,7 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {text} ({os.path.basename(frame.filename)}:{frame.lineno})"
 
 
-def guarded(model_type: str) -> dict[str, Any]:
+def guarded(model_type: str, examine: Callable[[str], dict[str, Any]] = examine) -> dict[str, Any]:
     """``examine`` in a forked process with limits."""
     context = multiprocessing.get_context("fork")
     receive, send = context.Pipe(duplex=False)

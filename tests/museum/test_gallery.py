@@ -46,3 +46,11 @@ def test_a_gallery_of_nothing_is_refused():
 def test_what_was_measured_is_of_the_exhibits_that_there_are():
     saved = measured("museum")
     assert (saved["exhibits"], saved["named"], saved["false_alarms"]) == (len(museum.exhibits()),) * 2 + (0,)
+
+
+def test_no_false_alarm_was_measured_on_the_models_that_replay():
+    saved, models = measured("sanitizer"), measured("transformers_models")["rows"]
+    replay = {name for name, row in models.items() if row["outcome"] == "bitwise" and row["how"] == "prepared"}
+    assert {name for name, row in saved["rows"].items() if row["outcome"] == "clean"} == replay
+    assert saved["findings"] == 0
+    assert saved["step"]["checked_ms"] < 10 * saved["step"]["eager_ms"]
