@@ -16,12 +16,15 @@ from project import ROOT
 
 PYTHON = sys.executable
 PYTEST = [PYTHON, "-m", "pytest", "--durations=10"]
+# A process for each core, a file at a time: fixtures that load the model are shared within a file. With more than one
+# thread each, they would wait for each other.
+IN_PARALLEL = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile"]
 STEPS: list[tuple[str, list[str]]] = [
     ("format", [PYTHON, "-m", "ruff", "format", "--check", "."]),
     ("lint", [PYTHON, "-m", "ruff", "check", "."]),
     ("types", [PYTHON, "-m", "mypy"]),
     ("model", [PYTHON, "-m", "onelaunch.models.embedded"]),
-    ("unit tests", [*PYTEST, "tests", "--ignore=tests/site"]),
+    ("unit tests", [*PYTEST, *IN_PARALLEL, "tests", "--ignore=tests/site"]),
     ("notebooks are what their sources build", [PYTHON, "book/scripts/notebooks.py", "check"]),
     ("notebooks under nbval", [PYTHON, "book/scripts/notebooks.py", "test"]),
     ("strict build of the site", [PYTHON, "book/scripts/build_site.py"]),
@@ -45,7 +48,8 @@ def main() -> int:
             )
             results.append((name, "SKIPPED, no Chromium", 0.0))
             continue
-        code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
+        env = os.environ | ({"OMP_NUM_THREADS": "1"} if "--dist" in command else {})
+        code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, env=env).returncode
         results.append((name, "passed" if code == 0 else f"FAILED (exit code {code})", time.perf_counter() - start))
     print("\n=== summary")
     for name, result, seconds in results:
