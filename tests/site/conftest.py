@@ -31,8 +31,12 @@ def built_pages() -> list[str]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "page_name" in metafunc.fixturenames:
-        # Without a site there is still one test, so that its absence fails and is not passed over.
-        metafunc.parametrize("page_name", built_pages() or ["index.html"])
+        # Without a site there is still one test, so that its absence fails and is not passed over. All tests of a page
+        # go to the same process, which has its views already.
+        pages = built_pages() or ["index.html"]
+        metafunc.parametrize(
+            "page_name", [pytest.param(page, id=page, marks=pytest.mark.xdist_group(page)) for page in pages]
+        )
 
 
 @pytest.fixture(scope="session", autouse=True)
