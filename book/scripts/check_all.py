@@ -62,7 +62,7 @@ def main() -> int:
     results: list[tuple[str, str, float]] = []
     total = sum(map(len, STEPS))
     for row in STEPS:
-        running = []
+        running: list[Running] = []
         for step in row:
             title = f"\n=== [{len(results) + len(running) + 1}/{total}] {step.name}"
             # In CI a browser that is missing is a fault, and the checks themselves then fail.
