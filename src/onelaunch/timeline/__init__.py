@@ -1,0 +1,28 @@
+"""What a step costs in time: measured here, priced for a GPU that you don't have, or read from a trace.
+
+The modules: ``hardware`` (data sheets), ``roofline`` (bytes and operations of kernels), ``fusion`` (the kernels of an
+engine that fuses), ``simulate`` (host and device side by side).
+"""
+
+from __future__ import annotations
+
+# Imported here and now, because two of the names are those of their modules. None of these needs torch.
+from onelaunch.timeline.hardware import HARDWARE, Hardware, hardware
+from onelaunch.timeline.roofline import Efficiency, KernelCost, kernel_costs, time_us
+from onelaunch.timeline.simulate import LaunchCosts, Span, Step, lay_out, simulate, speedup
+
+__all__ = [
+    "HARDWARE",
+    "Efficiency",
+    "Hardware",
+    "KernelCost",
+    "LaunchCosts",
+    "Span",
+    "Step",
+    "hardware",
+    "kernel_costs",
+    "lay_out",
+    "simulate",
+    "speedup",
+    "time_us",
+]
