@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 NAMES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help book test serve env model museum notebooks unit lint format types links bench clean
+.PHONY: help book test serve env model museum notebooks exercises unit lint format types links bench clean
 
 help:  ## this list
 	@echo "One Launch. The two commands that a new clone needs are book and test."
@@ -38,6 +38,9 @@ museum: env  ## write the gallery of chapter 11 from src/onelaunch/museum
 notebooks: env  ## build the .ipynb files whose .py or whose package changed; NAMES=02 for one
 	@$(PY) book/scripts/notebooks.py build $(NAMES)
 
+exercises: env  ## build each exercise's notebooks: the learner's, the solution, the pristine copy
+	@$(PY) book/scripts/exercises.py build
+
 unit: env  ## the unit tests alone
 	@$(PY) -m pytest tests --ignore=tests/site
 
@@ -45,6 +48,7 @@ lint: env  ## lint, and proof that each notebook is what its source builds
 	@$(PY) -m ruff check .
 	@$(PY) book/scripts/museum_chapter.py --check
 	@$(PY) book/scripts/notebooks.py check
+	@$(PY) book/scripts/exercises.py check
 
 format: env  ## format the code and mend what lint can mend
 	@$(PY) -m ruff check --fix-only --quiet .

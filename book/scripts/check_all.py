@@ -43,6 +43,7 @@ STEPS: list[list[Step]] = [
     # A file at a time: fixtures that load the model are shared within a file.
     [Step("unit tests", [*PYTEST, *WORKERS, "--dist", "loadfile", "tests", "--ignore=tests/site"], one_thread=True)],
     [Step("notebooks are what their sources build", [PYTHON, "book/scripts/notebooks.py", "check"])],
+    [Step("exercises are what their sources build", [PYTHON, "book/scripts/exercises.py", "check"])],
     [
         Step("notebooks under nbval", [PYTHON, "book/scripts/notebooks.py", "test"], one_thread=True),
         Step("strict build of the site", [PYTHON, "book/scripts/build_site.py"], one_thread=True),

@@ -15,7 +15,7 @@ from notebook_build import CHECKED
 
 # A misspelt tag would turn a check off without a word, so only these are known.
 SHOWN = {f"{do}-{what}" for do in ("hide", "remove") for what in ("cell", "input", "output")}
-TAGS = {CHECKED, "raises-exception"} | SHOWN
+TAGS = {CHECKED, "raises-exception", "try"} | SHOWN
 TAG_FAMILIES = ("answer:", "check:")
 
 MYST = {

@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "_config.yml"
 BUILD = ROOT / "_build"
 
-# Folder -> pattern of the sources in it. The .ipynb lies beside each source.
-SOURCES = {"notebooks": "*.py", "exercises": "ex*.py"}
+# Folder -> pattern of the sources in it. The .ipynb lies beside each source. (Exercises: exercises.py.)
+SOURCES = {"notebooks": "*.py"}
 
 
 @dataclass(frozen=True)

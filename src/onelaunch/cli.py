@@ -1,5 +1,5 @@
 """The ``onelaunch`` command: ``demo`` writes text here, ``doctor`` says what this machine can do, ``check`` finds what
-a replay of your step gets wrong, ``compile`` makes the faster replay."""
+a replay of your step gets wrong, ``grade`` judges exercises, ``compile`` makes the faster replay."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import onelaunch
 from onelaunch.errors import ModelNotFoundError, RequestError
+from onelaunch.grading import command as grading
 
 DEFAULT_PROMPT = "A GPU is fast, but at small batch it waits for the"
 
@@ -75,6 +76,8 @@ def _parser() -> argparse.ArgumentParser:
     style.add_argument("--github", dest="style", action="store_const", const="github", help="as GitHub annotations")
     check.add_argument("--sarif", default=None, metavar="FILE", help="write SARIF 2.1.0 to FILE too")
     check.set_defaults(run=_check, style="text")
+
+    grading.add_parser(commands)
 
     compile_ = commands.add_parser(
         "compile",
