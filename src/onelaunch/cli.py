@@ -1,5 +1,6 @@
 """The ``onelaunch`` command: ``demo`` writes text here, ``doctor`` says what this machine can do, ``check`` finds what
-a replay of your step gets wrong, ``grade`` judges exercises, ``compile`` makes the faster replay."""
+a replay of your step gets wrong, ``trace`` reads a profile, ``grade`` judges exercises, ``compile`` makes the faster
+replay."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 import onelaunch
 from onelaunch.errors import ModelNotFoundError, RequestError
 from onelaunch.grading import command as grading
+from onelaunch.timeline import trace_command
 
 DEFAULT_PROMPT = "A GPU is fast, but at small batch it waits for the"
 
@@ -78,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(run=_check, style="text")
 
     grading.add_parser(commands)
+    trace_command.add_parser(commands)
 
     compile_ = commands.add_parser(
         "compile",
