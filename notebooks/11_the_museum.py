@@ -2785,6 +2785,61 @@ viz.outcomes(
 Every one is found under its own name, and the engine as it is gives no alarm. Note the last column. The stale rows are
 rows that *nobody asked for*, and all texts might have been right that evening.
 
+## Padding that gets in
+
+Now every input is copied, and the *model* is at fault. Somebody scales the result of attention by the largest value in
+the batch, as quantized models do. With three requests in a graph of four rows, the fourth row has a say in that.
+
+Comparing with eager finds nothing, because eager runs on the same padded batch. So a checked step is replayed once more,
+with something else in the padding. Dummy rows become copies of a live row, or get the smallest and the largest values
+that an input may have; the dummy's page of the cache, and the slots behind each request's last token, become NaN or a
+huge number. Nothing live may change:
+"""
+
+
+# %%
+def scaled_attention(backend) -> None:
+    """Let decode steps divide what attention returns by its largest value."""
+    plain = backend.forward
+
+    def forward(q, k, v, layer_id, batch):
+        out = plain(q, k, v, layer_id, batch)
+        return out / out.abs().amax() if batch.is_decode else out
+
+    backend.forward = forward
+
+
+padded = LLM(
+    "random:llama",
+    device="cpu",
+    graph="tape",
+    cuda_graph_bs=[4],
+    max_running_req=4,
+    max_seq_len_override=64,
+    sanitize=True,
+)
+scaled_attention(padded.engine.context.attn_backend)
+runner = padded.engine.runner
+runner.graph_map[4] = runner.capture(4)
+
+# %% tags=["nbval-check-output"]
+few = SamplingParams(max_tokens=4, ignore_eos=True)
+padded.generate([[1, 2, 3], [4, 5], [6], [7, 8]], few)
+print("four requests in four rows: nothing found")
+try:
+    padded.generate([[1, 2, 3], [4, 5], [6, 7, 8, 9]], few)
+except FindingsError as error:
+    for finding in error.report:
+        print(f"three in four: {finding.kind} of {finding.tensor}")
+        print("why:", finding.why)
+padded.shutdown()
+
+# %% [markdown]
+"""
+The text of a request would have depended on what the dummy was given. Each place has three other values, and a replay
+for each of them would make a checked step dear. So they take turns: a step tries one value in all places at once, and
+only if something changes are the places told apart.
+
 ## How well does it name them?
 
 An example proves little. So here is the count over the whole gallery: for how many exhibits are the findings of the

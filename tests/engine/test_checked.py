@@ -128,6 +128,69 @@ def test_the_engine_goes_on_after_a_finding(llm: LLM) -> None:
     assert llm.generate(PROMPTS, FIVE) == expected
 
 
+def leaks(llm: LLM, change: Callable[[Any, torch.Tensor], torch.Tensor], monkeypatch: pytest.MonkeyPatch) -> Report:
+    """The findings where ``change`` is made to the result of attention in each decode step."""
+    backend = llm.engine.context.attn_backend
+    forward = backend.forward
+
+    def changed(q: Any, k: Any, v: Any, layer_id: int, batch: Batch) -> torch.Tensor:
+        out = forward(q, k, v, layer_id, batch)
+        return change(batch, out) if batch.is_decode else out
+
+    monkeypatch.setattr(backend, "forward", changed)
+    llm.engine.runner.graph_map[4] = llm.engine.runner.capture(4)
+    return broken(llm)
+
+
+def test_a_scale_over_all_rows_is_named_by_what_the_dummies_hold(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = leaks(llm, lambda batch, out: out / out.abs().amax(), monkeypatch)
+    (finding,) = report.findings
+    assert (finding.kind, finding.tensor, finding.where.function) == ("padding-leak", "input_ids", "<lambda>")
+    assert "what the padding of out_loc, page_table, seq_lens holds gets there too" in finding.why
+
+
+def test_a_length_taken_over_all_rows_is_named(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = leaks(llm, lambda batch, out: out / batch.attn_metadata.seq_lens.amax(), monkeypatch)
+    assert [(f.kind, f.tensor) for f in report] == [("padding-leak", "seq_lens")], str(report)
+
+
+def test_a_leak_that_takes_two_places_at_once_is_named_by_the_content(
+    llm: LLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # NaN reaches the dummies only where they read more of their page than they write, and live rows only as 0 * NaN.
+    report = leaks(llm, lambda batch, out: out + 0 * out.amax(0), monkeypatch)
+    (finding,) = report.findings
+    assert finding.tensor in ("k_cache", "v_cache")
+    assert "NaN in the dummy's page" in finding.why
+
+
+def test_a_masked_product_with_what_others_left_in_the_cache_is_named(
+    llm: LLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = llm.engine.context.attn_backend
+    locate = backend._locate  # type: ignore[attr-defined]
+
+    def without_where(metadata: Any) -> None:
+        locate(metadata)
+        pages = metadata.page_table.long()[:, :, None] * backend._page_size  # type: ignore[attr-defined]
+        metadata.slots = (pages + backend._offset).flatten()  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(backend, "_locate", without_where)
+    llm.engine.runner.graph_map[4] = llm.engine.runner.capture(4)
+    (finding,) = broken(llm).findings
+    assert (finding.kind, finding.tensor) == ("padding-leak", "k_cache")
+    assert "NaN behind a request's last token" in finding.why
+
+
+def test_padding_is_left_as_it_was(llm: LLM) -> None:
+    llm.generate(PROMPTS, LENGTHS)
+    cache, fixed = llm.engine.context.kv_cache, llm.engine.context.attn_backend.fixed  # type: ignore[attr-defined]
+    assert cache.k_cache.isfinite().all()
+    assert cache.v_cache.isfinite().all()
+    assert fixed.seq_lens[-1] == 1
+    assert (fixed.page_table[-1] == cache.dummy_page).all()
+
+
 request = st.tuples(st.lists(st.integers(0, 255), min_size=1, max_size=20), st.integers(1, 6))
 
 

@@ -24,6 +24,7 @@ from onelaunch.tape import PoolHandle
 
 if TYPE_CHECKING:
     from onelaunch.engine.checked import StepChecker
+    from onelaunch.sanitizer.poison import Padding
 
 logger = logging.getLogger(__name__)
 
@@ -178,12 +179,20 @@ class GraphRunner:
 
     def _make_checker(self) -> StepChecker:
         from onelaunch.engine.checked import StepChecker  # only where steps are checked
+        from onelaunch.engine.padded import padding_of
+
+        context = self.context
+
+        def fixed() -> Any:
+            return getattr(context.attn_backend, "fixed", None)
 
         def owners() -> list[Any]:
-            fixed = getattr(self.context.attn_backend, "fixed", None)
-            return [self.buffer, *([] if fixed is None else [fixed]), self.context.kv_cache, self.model]
+            return [self.buffer, *([] if fixed() is None else [fixed()]), context.kv_cache, self.model]
 
-        return StepChecker(owners)
+        def padding(batch: Batch, live_row: int) -> list[Padding]:
+            return padding_of(batch, self.buffer, fixed(), context.kv_cache, live_row) if fixed() is not None else []
+
+        return StepChecker(owners, padding)
 
     def _capture_graphs(self) -> None:
         from tqdm import tqdm  # only where something is recorded

@@ -47,8 +47,9 @@ class LLM:
     max_running_req: requests that decode together at most; more of them wait.
     num_page_override: pages of the KV cache, 16 tokens each; chosen by memory if None.
     max_seq_len_override: longest prompt and answer together, in tokens.
-    sanitize: run each decode step eagerly too before it is replayed, on the tape; ``generate`` and the like raise
-    ``onelaunch.sanitizer.FindingsError``, whose ``report`` names the cause, before a wrong token is made.
+    sanitize: run each decode step eagerly too before it is replayed, and replay it on other padding, on the tape;
+    ``generate`` and the like raise ``onelaunch.sanitizer.FindingsError``, whose ``report`` names the cause, before a
+    wrong token is made.
 
     Raises ModelNotFoundError for a model that cannot be had, ValueError for settings that make no sense.
     """

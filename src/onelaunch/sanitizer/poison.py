@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +25,13 @@ _FEW = 4  # live values that are tried as other valid indices
 @dataclass(frozen=True, eq=False)
 class Padding:
     """One view that was declared. whole: the tensor that it is part of. rows: for a dimension of a certain size of that
-    tensor, which of its places are padding."""
+    tensor, which of its places are padding. values: what else may stand there, in words and to be filled in; where
+    nobody said so, ``poisons`` knows."""
 
     view: Tensor
     whole: Tensor
     rows: dict[int, Tensor]
+    values: tuple[tuple[str, Any], ...] | None = None
 
 
 def declared(views: Any) -> list[Padding]:
@@ -68,13 +71,20 @@ def _rows(view: Tensor, whole: Tensor) -> dict[int, Tensor]:
     return rows
 
 
-def without(rows: dict[int, Tensor]) -> Mask:
-    """Takes the live rows of a result: in its first dimension of a size that the padded tensors have."""
+def without(rows: dict[int, Tensor], flattened: bool = False) -> Mask:
+    """Takes the live rows of a result: in its first dimension of a size that the padded tensors have.
+
+    flattened: where there is none, in its first dimension that such rows were flattened into, to all appearance.
+    """
 
     def live(tensor: Tensor) -> Tensor:
         for dim, size in enumerate(tensor.shape):
             if size in rows:
                 return tensor.index_select(dim, (~rows[size]).nonzero().flatten())
+        for dim, size in enumerate(tensor.shape if flattened else ()):
+            for padded, places in rows.items():
+                if size > padded and size % padded == 0:
+                    return tensor.index_select(dim, (~places.repeat_interleave(size // padded)).nonzero().flatten())
         return tensor
 
     return live
@@ -83,7 +93,9 @@ def without(rows: dict[int, Tensor]) -> Mask:
 def poisons(padding: Padding) -> Iterator[tuple[str, Any]]:
     """What to fill a view with: in words, and a value."""
     dtype = padding.view.dtype
-    if dtype is torch.bool:
+    if padding.values is not None:
+        yield from padding.values
+    elif dtype is torch.bool:
         yield from (("True", True), ("False", False))
     elif dtype.is_floating_point or dtype.is_complex:
         largest = torch.finfo(dtype).max
@@ -105,45 +117,99 @@ def leaks(
     number: int,
 ) -> list[Finding]:
     """The findings of one round. Memory is as before the replay when this is called and when it returns."""
-    outputs, generators = list(outputs), list(generators)
-    states = [generator.get_state() for generator in generators]
-    memory = [padding.view for padding in views]
-    rows: dict[int, Tensor] = {}
+    trial = Trial(playback, outputs, views, generators)
+    by_line: dict[tuple[str, int], list[tuple[Kernel, Filled, Piece | int]]] = {}
     for padding in views:
-        for size, places in padding.rows.items():
-            rows[size] = rows[size] & places if size in rows else places
-    live = without(rows)
+        for words, value in poisons(padding):
+            filled = [(padding, words, value)]
+            where = trial.changed(filled)
+            if where is not None:
+                kernel = trial.culprit(filled)
+                by_line.setdefault(kernel.where[:2], []).append((kernel, filled, where))
+                break
+    return [
+        finding(filled, where, kernel, names, number, [one for _, other, _ in more for one in other])
+        for (kernel, filled, where), *more in by_line.values()
+    ]
 
-    def replay() -> Outcome:
-        for generator, state in zip(generators, states, strict=True):
-            generator.set_state(state)
-        return of_replay(playback, outputs)
 
-    def trace() -> list[list[Tensor]]:
+Filled = Sequence[tuple[Padding, str, Any]]  # views, and what to fill them with: in words, and the value
+
+
+class Trial:
+    """Replays from one state, with this or that in the padding. right: what is left behind by a run on the padding as
+    it is; where None, a replay finds out."""
+
+    def __init__(
+        self,
+        playback: Playback,
+        outputs: Iterable[Any],
+        views: list[Padding],
+        generators: Iterable[torch.Generator] = (),
+        right: Outcome | None = None,
+    ) -> None:
+        self.playback, self.outputs = playback, list(outputs)
+        self.generators = list(generators)
+        self._states = [generator.get_state() for generator in self.generators]
+        self.memory = [padding.view for padding in views]
+        rows: dict[int, Tensor] = {}
+        for padding in views:
+            for size, places in padding.rows.items():
+                rows[size] = rows[size] & places if size in rows else places
+        self.live, self._traced = without(rows), without(rows, flattened=True)
+        self.right = self._replay() if right is None else right
+
+    def changed(self, filled: Filled) -> Piece | int | None:
+        """The first live part of the outcome that ``filled`` changes, or None."""
+        with _holding(filled):  # the comparison too, because it puts back what padding held when it was written
+            poisoned = self._replay()
+            if self.playback.failed is not None:  # an index out of bounds, which padding need not stand
+                return None
+            return differ(self.right, poisoned, self.memory, self.live)
+
+    def fewest(self, filled: Filled) -> Filled:
+        """Of values that change something together, those without which they do not."""
+        needed = list(filled)
+        for item in filled:
+            rest = [other for other in needed if other is not item]
+            if rest and self.changed(rest) is not None:
+                needed = rest
+        return needed
+
+    def culprit(self, filled: Filled) -> Kernel:
+        """The first kernel whose live results ``filled`` changes."""
+        before = self._trace()
+        with _holding(filled):
+            after = self._trace()
+        return _first(self.playback, before, after)
+
+    def _replay(self) -> Outcome:
+        self._seed()
+        return of_replay(self.playback, self.outputs)
+
+    def _trace(self) -> list[list[Tensor]]:
+        self._seed()
         seen: list[list[Tensor]] = []
-        journal = playback.run(lambda kernel: seen.append(_live_results(kernel, playback, live)))
+        journal = self.playback.run(lambda kernel: seen.append(_live_results(kernel, self.playback, self._traced)))
         journal.restore()
         return seen
 
-    found = []
-    right = replay()
-    for padding in views:
-        saved = padding.view.clone()
-        for words, value in poisons(padding):
+    def _seed(self) -> None:
+        for generator, state in zip(self.generators, self._states, strict=True):
+            generator.set_state(state)
+
+
+@contextmanager
+def _holding(filled: Filled) -> Iterator[None]:
+    """Let padding hold something else for the length of a ``with``."""
+    saved = [padding.view.clone() for padding, _, _ in filled]
+    try:
+        for padding, _, value in filled:
             _fill(padding.view, value)
-            poisoned = replay()
-            failed = playback.failed is not None  # an index out of bounds, which padding need not stand
-            _fill(padding.view, saved)
-            where = None if failed else differ(right, poisoned, memory, live)
-            if where is None:
-                continue
-            before = trace()
-            _fill(padding.view, value)
-            after = trace()
-            _fill(padding.view, saved)
-            found.append(_finding(padding, words, where, _first(playback, before, after), names, number))
-            break
-    return found
+        yield
+    finally:
+        for (padding, _, _), content in zip(filled, saved, strict=True):
+            _fill(padding.view, content)
 
 
 def _fill(view: Tensor, value: Any) -> None:
@@ -168,26 +234,36 @@ def _first(playback: Playback, before: list[list[Tensor]], after: list[list[Tens
     return (writers or playback.tape.kernels)[-1]
 
 
-def _finding(padding: Padding, words: str, where: Piece | int, kernel: Kernel, names: Names, number: int) -> Finding:
-    start, end = span(padding.view)
-    place = names.of(start, end)
-    name = place.path if place is not None and place.path else None
+def finding(
+    filled: Filled, where: Piece | int, kernel: Kernel, names: Names, number: int, others: Filled = ()
+) -> Finding:
+    """That ``filled`` changes ``where``, by way of ``kernel``, in round ``number``. others: what else gets there."""
+    called = [_name(padding, names) for padding, _, _ in filled]
+    holds = " and ".join(
+        f"{words} in the padding of {name or 'a tensor'}" for (_, words, _), name in zip(filled, called, strict=True)
+    )
     changed = f"output {where}" if isinstance(where, int) else "memory outside of the padding"
     if isinstance(where, Piece):
         owner = names.of(*_memory(where))
         changed = f"{owner.path}, outside of its padding" if owner is not None and owner.path else changed
+    also = sorted({name for padding, _, _ in others if (name := _name(padding, names)) is not None} - {*called})
     why = (
-        f"with {words} in the padding of {name or 'a tensor'} in round {number}, {changed} is another; the first live "
-        f"result that changes is that of {kernel.name}"
+        f"with {holds} in round {number}, {changed} is another; the first live result that changes is that of "
+        f"{kernel.name}" + (f" (what the padding of {', '.join(also)} holds gets there too)" if also else "")
     )
     return Finding(
         "padding-leak",
-        name,
+        called[0],
         kernel.where,
         why,
         "Keep padding apart: mask it before rows meet (torch.where, not a product with zero: zero times NaN is NaN), "
         "and let padded rows write to memory that nobody reads.",
     )
+
+
+def _name(padding: Padding, names: Names) -> str | None:
+    place = names.of(*span(padding.view))
+    return place.path if place is not None and place.path else None
 
 
 def _memory(piece: Piece) -> tuple[int, int]:
