@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from onelaunch.timeline.costs import Costs
+
 
 def onelaunch(
     *args: str, input_text: str | None = None, env: dict[str, str] | None = None
@@ -62,6 +64,9 @@ def test_demo_repeats_a_sampled_text() -> None:
         (("demo", "a", "--model", "gpt-17"), 1, "unknown model 'gpt-17'"),
         (("demo", "", "--model", "random:llama"), 1, "the prompt is empty"),
         (("demo", "a", "--model", "random:llama", "--device", "tpu"), 1, "tpu"),
+        (("bench", "--budget", "0"), 1, "onelaunch bench: the budget must be a number of seconds above 0"),
+        (("bench", "--budget", "nan"), 1, "found nan"),
+        (("bench", "--device", "tpu"), 1, "found 'tpu'"),
         (("demo", "x" * 5000, "--model", "random:llama"), 1, "max_seq_len_override"),
     ],
 )
@@ -70,6 +75,14 @@ def test_nonsense_gets_one_clear_sentence(args: tuple[str, ...], code: int, said
     assert done.returncode == code
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_bench_measures_and_says_what_it_could_not() -> None:
+    done = onelaunch("bench", "--budget", "0.5", "--device", "cpu", "--json")
+    assert done.returncode == 0, done.stderr
+    measured = Costs.from_json(done.stdout)
+    assert measured.operation.start.us > 0
+    assert "gpu" in measured.not_measured
 
 
 def test_doctor_says_what_this_machine_can_do() -> None:

@@ -1,6 +1,6 @@
 """The ``onelaunch`` command: ``demo`` writes text here, ``doctor`` says what this machine can do, ``check`` finds what
-a replay of your step gets wrong, ``trace`` reads a profile, ``grade`` judges exercises, ``compile`` makes the faster
-replay."""
+a replay of your step gets wrong, ``bench`` measures what an operation costs, ``trace`` reads a profile, ``grade``
+judges exercises, ``compile`` makes the faster replay."""
 
 from __future__ import annotations
 
@@ -62,6 +62,19 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="say what this machine can do", description="What this machine can do.")
     doctor.add_argument("--json", action="store_true", help="the same as JSON")
     doctor.set_defaults(run=_doctor)
+
+    bench = commands.add_parser(
+        "bench",
+        help="measure what asking for an operation costs here",
+        description="Measure what one operation costs the host on this machine, and on a GPU what launching costs. "
+        "The timeline's simulator takes the JSON as its launch costs. Let nothing else run meanwhile.",
+    )
+    bench.add_argument(
+        "--budget", type=float, default=20.0, metavar="S", help="seconds to measure for (default: %(default)s)"
+    )
+    bench.add_argument("--device", default=None, help="cpu leaves a GPU out (default: a GPU too where there is one)")
+    bench.add_argument("--json", action="store_true", help="the same as JSON, with hardware, versions and date")
+    bench.set_defaults(run=_bench)
 
     check = commands.add_parser(
         "check",
@@ -131,6 +144,21 @@ def _doctor(args: argparse.Namespace) -> int:
     from onelaunch import doctor
 
     return doctor.main(as_json=args.json)
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from onelaunch.timeline import costs
+    from onelaunch.timeline.timing import check_budget
+
+    check_budget(args.budget)
+    print(f"measuring for about {args.budget:g} s", file=sys.stderr)
+    try:
+        measured = costs.measure(args.budget, args.device)
+    except RuntimeError as error:  # a GPU that makes each launch wait
+        print(f"onelaunch bench: {error}", file=sys.stderr)
+        return 1
+    print(measured.to_json() if args.json else measured)
+    return 0
 
 
 def _check(args: argparse.Namespace) -> int:

@@ -1,8 +1,8 @@
 """What a step costs in time: measured here, priced for a GPU that you don't have, or read from a trace.
 
-The modules: ``hardware`` (data sheets), ``roofline`` (bytes and operations of kernels), ``fusion`` (the kernels of an
-engine that fuses), ``simulate`` (host and device side by side), ``trace`` (a profile of torch.profiler), ``chrome``
-(timelines that Perfetto opens).
+The modules: ``costs`` (measured on this machine), ``hardware`` (data sheets), ``roofline`` (bytes and operations of
+kernels), ``fusion`` (the kernels of an engine that fuses), ``simulate`` (host and device side by side), ``trace`` (a
+profile of torch.profiler), ``chrome`` (timelines that Perfetto opens).
 """
 
 from __future__ import annotations

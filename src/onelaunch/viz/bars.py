@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
+from onelaunch.machine import in_words
 from onelaunch.viz.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, Canvas, join, number, plural, text_width
 from onelaunch.viz.figure import Figure
 
@@ -44,7 +45,7 @@ def time_bars(benchmark: Mapping[str, Any], threads: int = 1) -> Figure:
         f"batch {row['batch']}: " + ", ".join(f"{name} {number(row[key])} ms" for key, name, _ in kinds) for row in rows
     )
     alt = f"Bars of milliseconds for one decode step. {said}."
-    caption = f"Milliseconds for one decode step, {plural(threads, 'thread')}. Measured on {_machine(benchmark)}."
+    caption = f"Milliseconds for one decode step, {plural(threads, 'thread')}. Measured on {in_words(benchmark)}."
     return Figure(_grouped_bars(groups, unit=" ms").drawing, alt, caption)
 
 
@@ -89,7 +90,7 @@ def replay_speeds(
     caption = (
         f"Times as fast as eager: one decode step of {measurement['layers']} layers, {plural(threads, 'thread')}, "
         "medians. The limit: the shortest time of each recorded kernel, alone and with its data in the cache, added "
-        f"up. Measured on {_machine(measurement)}."
+        f"up. Measured on {in_words(measurement)}."
     )
     drawing = _grouped_bars(groups, unit="×").drawing
     return Figure(drawing, f"Bars of how many times as fast as eager a decode step runs. {said}.", caption)
@@ -155,16 +156,3 @@ def _grouped_bars(groups: Sequence[tuple[str, list[tuple[str, float, str]]]], un
         canvas.line([(left, first), (left, y)], GREY)
         y += gap
     return canvas
-
-
-def _machine(benchmark: Mapping[str, Any]) -> str:
-    """Hardware, versions and date in one line."""
-    hardware, versions = benchmark["hardware"], benchmark["versions"]
-    if isinstance(hardware, Mapping):
-        device = hardware.get("gpu") or hardware.get("cpu")
-        cores = f" ({hardware['cores']} cores)" if hardware.get("cores") and not hardware.get("gpu") else ""
-        hardware = f"{device}{cores}"
-    if isinstance(versions, Mapping):
-        named = {name: versions[name] for name in ("torch", "transformers") if name in versions}
-        versions = ", ".join(f"{name} {version}" for name, version in named.items())
-    return f"{hardware}, {versions}, {benchmark['date']}"
