@@ -9,6 +9,7 @@ import torch
 import transformers
 
 from onelaunch import LLM, SamplingParams
+from onelaunch.grading import engines
 from onelaunch.models import embedded
 
 PROMPTS = [
@@ -37,6 +38,17 @@ def expected() -> list[list[int]]:
             out = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=STEPS, do_sample=False)
         outputs.append(out[0, ids.shape[1] :].tolist())
     return outputs
+
+
+def test_what_exercises_have_to_write_is_what_transformers_writes() -> None:
+    folder = embedded.fetch()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    for prompt, text in zip(engines.PROMPTS, engines.EXPECTED, strict=True):
+        ids = tokenizer(prompt, return_tensors="pt").input_ids
+        with torch.no_grad():
+            out = model.generate(ids, max_new_tokens=engines.PARAMS.max_tokens, do_sample=False)
+        assert tokenizer.decode(out[0, ids.shape[1] :]) == text
 
 
 def test_alone(smollm2: LLM, expected: list[list[int]]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from onelaunch.grading.trial import NotStarted, TooLong, Trial, Wrong, time_limit
+from onelaunch.grading.trial import NotStarted, TooLong, Trial, Wrong, silence, time_limit
 
 PASS, FAIL, NOT_STARTED, OUR_FAULT = "PASS", "FAIL", "NOT STARTED", "OUR FAULT"
 
@@ -95,7 +95,7 @@ class Exercise:
         limit = self.seconds if seconds is None else seconds
         about: dict[str, str] = {}
         try:
-            with time_limit(limit):
+            with silence(), time_limit(limit):
                 check.function(trial)
             status = PASS
         except NotStarted:

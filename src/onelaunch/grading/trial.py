@@ -17,7 +17,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 LONGEST = 300  # characters of a value that are shown
@@ -99,11 +99,10 @@ class Trial:
 
     @contextmanager
     def running(self, call: str, expected: str = "no error") -> Iterator[None]:
-        """What is raised in this block is the learner's. What is printed is dropped."""
+        """What is raised in this block is the learner's."""
         self.inside = call
         try:
-            with redirect_stdout(_Nowhere()):
-                yield
+            yield
         except (Wrong, NotStarted, TooLong, KeyboardInterrupt):
             raise
         except NotImplementedError as error:
@@ -115,17 +114,23 @@ class Trial:
         self.inside = ""  # stays set after an error: the verdict names the call
 
 
-class _Nowhere(io.TextIOBase):
-    """Takes what an answer prints, however much that is."""
+@contextmanager
+def silence() -> Iterator[None]:
+    """Drop what is printed in this block, however much that is."""
+    with redirect_stdout(_Nowhere()), redirect_stderr(_Nowhere()):
+        yield
 
+
+class _Nowhere(io.TextIOBase):
     def write(self, text: str) -> int:
         return len(text)
 
 
 def same(got: Any, expected: Any, within: float = 0.0) -> bool:
-    """Whether two values are of one kind and equal. Lists and tuples are one kind, bool and int are not. Never raises.
+    """Whether two values are of one kind and equal. Lists and tuples are one kind, bool and int are not; tensors have
+    to agree in shape and dtype. Never raises.
 
-    within: how far apart floats may be, as a share of the expected one.
+    within: how far apart floats may be, as a share of the expected one; for tensors in absolute terms too.
     """
     try:
         return _same(got, expected, within)
@@ -155,13 +160,29 @@ def _same(got: Any, expected: Any, within: float) -> bool:
         return isinstance(got, (list, tuple)) and len(got) == len(expected) and all(
             _same(one, other, within) for one, other in zip(got, expected, strict=True)
         )  # fmt: skip
+    if _is_tensor(expected):
+        return _same_tensor(got, expected, within)
     return type(got) is type(expected) and bool(got == expected)
+
+
+def _is_tensor(value: Any) -> bool:
+    return type(value).__module__.split(".")[0] == "torch" and hasattr(value, "untyped_storage")
+
+
+def _same_tensor(got: Any, expected: Any, within: float) -> bool:
+    import torch  # there, since there is a tensor
+
+    if not isinstance(got, torch.Tensor) or got.shape != expected.shape or got.dtype != expected.dtype:
+        return False
+    if within == 0.0 and not expected.is_floating_point():
+        return torch.equal(got, expected)
+    return torch.allclose(got, expected, rtol=within, atol=within, equal_nan=True)
 
 
 def show(value: Any) -> str:
     """A value as it is shown to a learner, shortened. Never raises."""
     try:
-        text = repr(value)
+        text = f"{value.tolist()} of {value.dtype}, shape {list(value.shape)}" if _is_tensor(value) else repr(value)
     except Exception as error:
         text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
