@@ -12,6 +12,8 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from onelaunch import emulator, viz
+from onelaunch.padding import tensorrt_llm
+from onelaunch.timeline import LaunchCosts, lay_out
 from onelaunch.viz import canvas, graphs, layers, pools
 
 BENCHMARK = {
@@ -57,7 +59,21 @@ MOMENTS = [
     viz.Moment("x.copy_(6)", {4096: 6.0}, 4096, 60.0),
     viz.Moment("x = new", {4096: 6.0, 512: 7.0}, 512, 60.0),
 ]
+KERNELS = [("norm", 2.0), ("gate and up", 60.0), ("silu", 1.0), ("down", 30.0)] * 30
+
+
+def steps(launch_us: float, *modes: str):
+    """A step of short and long kernels."""
+    return [lay_out(KERNELS, mode, launch=LaunchCosts(launch_us=launch_us, prepare_us=7), eager=[1]) for mode in modes]
+
+
+CAPTURES = {"here": viz.Capture(0.4, 5.0), "70B": viz.Capture(60, 1.5)}
 FIGURES = {
+    "lanes": lambda: viz.step_lanes(steps(40, "eager", "graph", "piecewise")),
+    "lanes, the end": lambda: viz.step_lanes(steps(5, "eager"), window_us=200, start_us=2700),
+    "speed-ups": lambda: viz.speedups({"7B": {1: 1.5, 8: 1.2}, "slower": {1: 0.9, 300: 1.0}}, {"7B": {1: (1.4, 1.6)}}),
+    "break-even": lambda: viz.break_even(CAPTURES),
+    "exact sizes": lambda: viz.padding_staircase(tensorrt_llm(40), 40, batch=37),
     "launch-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=2),
     "device-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=20),
     "copied": lambda: viz.fixed_buffers(BATCH, BATCH, live=3),
@@ -302,6 +318,32 @@ def test_lists_are_said_with_their_number_of_graphs():
     assert "even 60.0% with 4 graphs; uneven 55.0% with 5 graphs" in FIGURES["waste"]().alt
 
 
+def test_the_words_say_how_long_both_steps_are_and_who_waits():
+    alt = FIGURES["lanes"]().alt
+    eager, graph, _ = steps(40, "eager", "graph", "piecewise")
+    assert f"eager: {eager.step_us / 1e3:.2f} ms, the device busy {eager.busy_share:.0%}" in alt
+    assert f"as a graph: {graph.step_us / 1e3:.2f} ms" in alt
+    assert "which waits for the host; as a graph" in alt
+    assert "from 2,700 µs on" in FIGURES["lanes, the end"]().alt
+
+
+def test_the_words_say_what_graphs_gain_and_who_else_says_so():
+    alt = FIGURES["speed-ups"]().alt
+    assert "7B: 1.50 at batch 1, 1.20 at batch 8; slower: 0.90 at batch 1" in alt
+    assert "Bars behind them: 7B: 1.40 to 1.60 at batch 1." in alt
+
+
+def test_a_capture_pays_when_its_steps_have_saved_what_it_took():
+    alt = FIGURES["break-even"]().alt
+    assert "here: captured in 0.4 s, saves 5 ms a step, pays after 80 steps" in alt
+    assert "70B: captured in 60 s, saves 1.5 ms a step, pays after 40,000 steps" in alt
+    assert viz.Capture(1, 0).steps == float("inf")
+
+
+def test_a_list_without_padding_is_drawn_with_what_runs_eagerly():
+    assert "37 requests fit into no graph and run eagerly" in FIGURES["exact sizes"]().caption
+
+
 def test_every_outcome_is_in_the_words():
     assert FIGURES["outcomes"]().alt.endswith("no fault: rerun right and tape right; branch: tape wrong.")
 
@@ -323,6 +365,13 @@ def test_the_words_say_when_name_and_graph_have_parted():
     [
         (lambda: viz.host_and_device_lanes(launch_us=0, kernel_us=2), "above zero"),
         (lambda: viz.kernel_counts({}), "empty"),
+        (lambda: viz.step_lanes([]), "empty"),
+        (lambda: viz.step_lanes(steps(5, "eager"), window_us=0), "must lie in the steps"),
+        (lambda: viz.step_lanes(steps(5, "eager"), start_us=1e9), "must lie in the steps"),
+        (lambda: viz.speedups({}), "1 to 5 curves"),
+        (lambda: viz.speedups({"a": {1: 2.0}}, {"b": {1: (1, 2)}}), "a curve for each band"),
+        (lambda: viz.break_even({}), "1 to 5 captures"),
+        (lambda: viz.break_even({"a": viz.Capture(1, 0)}), "must save some"),
         (lambda: viz.outcomes({"a": {}}), "no trial"),
         (lambda: viz.outcomes({"a long name " * 9: {"tape": "right"}}), "no room"),
         (lambda: viz.padding_staircase([1, 2], 4, batch=5), "1 to 4"),

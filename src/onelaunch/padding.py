@@ -118,14 +118,20 @@ class Waste:
 
 def waste(counts: Mapping[int, int], sizes: Sequence[int]) -> Waste:
     """What the ascending ``sizes`` waste. counts: batch size -> how many decode steps had it."""
+    return waste_of(counts, CaptureList("", tuple(sizes)))
+
+
+def waste_of(counts: Mapping[int, int], made: CaptureList) -> Waste:
+    """What an engine's list wastes. Where it does not pad, a batch of no recorded size is an eager step, as is one for
+    which it would raise."""
     live = padded = eager = 0
     for size, steps in counts.items():
-        recorded = padded_size(size, sizes)
-        if recorded is None:
+        run_as = made.run_as(size)
+        if isinstance(run_as, str):
             eager += steps
         else:
             live += size * steps
-            padded += (recorded - size) * steps
+            padded += (run_as - size) * steps
     return Waste(live, padded, eager)
 
 
@@ -137,8 +143,8 @@ def best_sizes(counts: Mapping[int, int], budget: int, ceiling: int | None = Non
 
     The best list has only sizes that occur. So sort these, and let ``rows[j]`` be the fewest rows that the j smallest
     can be computed with if the largest of them is recorded. With one size more, that is the best cut i below j: what
-    lies under i as before, what lies between i and j at the size of j. The best cut never moves down as j moves up, so
-    it is searched for by halves: O(budget * n * log n).
+    lies under i as before, what lies between i and j at the size of j. For each i that is a straight line in the size
+    of j, and only the lowest line counts, so one walk over the lines finds all cuts: O(budget * n).
     """
     batches = sorted({size for size, steps in counts.items() if steps} | ({ceiling} if ceiling is not None else set()))
     if budget < 1 or not batches or batches[0] < 1 or any(steps < 0 for steps in counts.values()):
@@ -148,23 +154,14 @@ def best_sizes(counts: Mapping[int, int], budget: int, ceiling: int | None = Non
     if ceiling is not None and batches[-1] > ceiling:
         raise ValueError(f"ceiling={ceiling} leaves out batches of up to {batches[-1]} rows")
     steps_below = [0, *accumulate(counts.get(size, 0) for size in batches)]
-
-    def rows_with_cut(rows: Sequence[int], i: int, j: int) -> int:
-        return rows[i] + batches[j - 1] * (steps_below[j] - steps_below[i])
-
-    rows = [0, *(rows_with_cut([0], 0, j) for j in range(1, len(batches) + 1))]
+    rows = [0, *(size * steps for size, steps in zip(batches, steps_below[1:], strict=True))]
     cuts: list[list[int]] = []  # for each further size: where its best cut is
     for _ in range(min(budget, len(batches)) - 1):
-        cut = [0] * len(rows)
-        todo = [(1, len(batches), 0, len(batches) - 1)]  # first j, last j, and between which cuts theirs lie
-        while todo:
-            first, last, lowest, highest = todo.pop()
-            if first > last:
-                continue
-            j = (first + last) // 2
-            cut[j] = min((rows_with_cut(rows, i, j), i) for i in range(lowest, min(j - 1, highest) + 1))[1]
-            todo += [(first, j - 1, lowest, cut[j]), (j + 1, last, cut[j], highest)]
-        rows = [0, *(rows_with_cut(rows, cut[j], j) for j in range(1, len(rows)))]
+        cut = _best_cuts(rows, batches, steps_below)
+        rows = [
+            0,
+            *(rows[cut[j]] + batches[j - 1] * (steps_below[j] - steps_below[cut[j]]) for j in range(1, len(rows))),
+        ]
         cuts.append(cut)
     sizes, j = [], len(batches)
     for cut in [*reversed(cuts), [0] * len(rows)]:
@@ -173,6 +170,34 @@ def best_sizes(counts: Mapping[int, int], budget: int, ceiling: int | None = Non
         sizes.append(batches[j - 1])
         j = cut[j]
     return sizes[::-1]
+
+
+def _best_cuts(rows: Sequence[int], batches: Sequence[int], steps_below: Sequence[int]) -> list[int]:
+    """For each j the i below it with the least ``rows[i] - batches[j - 1] * steps_below[i]``; the lowest of equal ones.
+
+    ``lines`` are those that are lowest somewhere, left to right; each is steeper than the one before.
+    """
+    cut = [0] * len(rows)
+    lines: list[int] = []
+    at = 0  # lines[at] is the lowest at the size of j
+    for j in range(1, len(rows)):
+        new = j - 1
+        while len(lines) - at >= 2:
+            first, second = lines[-2], lines[-1]
+            # Where the new line passes the first, the second is no longer below it: it is lowest nowhere.
+            if (rows[new] - rows[first]) * (steps_below[second] - steps_below[first]) > (rows[second] - rows[first]) * (
+                steps_below[new] - steps_below[first]
+            ):
+                break
+            lines.pop()
+        lines.append(new)
+        size = batches[j - 1]
+        while at + 1 < len(lines) and (
+            rows[lines[at + 1]] - size * steps_below[lines[at + 1]] < rows[lines[at]] - size * steps_below[lines[at]]
+        ):
+            at += 1
+        cut[j] = lines[at]
+    return cut
 
 
 def memory_bytes(sizes: Sequence[int], *, row_bytes: int, graph_bytes: int) -> int:

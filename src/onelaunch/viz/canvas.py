@@ -8,6 +8,7 @@ dark page; text never gets one, it has the page's own colour. So shapes that car
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 from matplotlib.figure import Figure as Drawing
@@ -88,7 +89,7 @@ class Canvas:
         patch.set_linewidth(edge)
         patch.set_linestyle((0, (2.5, 2)) if dashed else "solid")
         patch.set_clip_on(False)
-        self.axes.add_patch(patch)
+        self.axes.add_artist(patch)
         if label and text_width(label) <= width + 2:
             self.text(x + width / 2, y + height / 2, label, "center")
 
@@ -118,7 +119,7 @@ class Canvas:
 
     def _path(self, path: Path, color: str, width: float, alpha: float, dashed: bool) -> None:
         style: Any = (0, (2, 2)) if dashed else "solid"
-        self.axes.add_patch(
+        self.axes.add_artist(
             PathPatch(
                 path,
                 facecolor="none",
@@ -132,6 +133,7 @@ class Canvas:
         )
 
 
+@lru_cache(maxsize=4096)
 def text_width(text: str, size: float = TEXT) -> float:
     """Points that ``text`` takes in DejaVu Sans, which is wider than the fonts a browser is likely to have. The outline
     leaves out the space around the first and last letter, hence the addition."""

@@ -4,48 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from onelaunch.padding import padded_size, waste
+from onelaunch.padding import CaptureList, padded_size, waste_of
 from onelaunch.viz.canvas import BLUE, FOREGROUND, GREY, ORANGE, Canvas, join, plural, text_width
 from onelaunch.viz.figure import Figure
 
 
 def padding_staircase(
-    sizes: Sequence[int], top: int, batch: int | None = None, counts: Mapping[int, int] | None = None
+    sizes: Sequence[int] | CaptureList,
+    top: int,
+    batch: int | None = None,
+    counts: Mapping[int, int] | None = None,
 ) -> Figure:
     """The size that every batch up to ``top`` is run as. What lies between the stairs and the diagonal is padding.
 
-    sizes: the recorded ones, ascending. batch: one to point out. counts: batch size -> decode steps that had it, drawn
-    below.
+    sizes: the recorded ones, ascending, or an engine's list. batch: one to point out. counts: batch size -> decode
+    steps that had it, drawn below. Batches that run eagerly have a thick line under them.
     """
-    if not sizes or top < 1 or (batch is not None and not 1 <= batch <= top):
+    made = sizes if isinstance(sizes, CaptureList) else CaptureList("", tuple(sizes))
+    if not made.sizes or top < 1 or (batch is not None and not 1 <= batch <= top):
         raise ValueError(f"there must be a recorded size, and a batch must lie in 1 to {top}; found {sizes=}, {batch=}")
     left, plot, below = 40.0, 200.0, 62.0 if counts else 0.0
-    highest = max(top, padded_size(min(top, sizes[-1]), sizes) or 0)
+    highest = max(top, padded_size(min(top, made.sizes[-1]), made.sizes) or 0)
     canvas = Canvas(height=plot + 34 + below)
     unit_x, unit_y = (canvas.width - left - 12) / top, (plot - 8) / highest
 
     def at(x: float, y: float) -> tuple[float, float]:
         return left + unit_x * x, plot - unit_y * y
 
-    replayed = min(top, sizes[-1])
     stairs: list[tuple[float, float]] = []
-    for size in range(1, replayed + 1):
-        stairs += [at(size - 1, padded_size(size, sizes) or size), at(size, padded_size(size, sizes) or size)]
-    diagonal = [point for size in range(replayed, 0, -1) for point in (at(size, size), at(size - 1, size))]
-    canvas.area([*stairs, *diagonal], ORANGE, fill=0.35)
-    canvas.line([at(0, 0), *diagonal[::-1]], GREY)
+    diagonal: list[tuple[float, float]] = []
+    for size in range(1, top + 1):
+        run_as = _rows(made, size) or size  # what runs eagerly wastes nothing
+        stairs += [at(size - 1, run_as), at(size, run_as)]
+        diagonal += [at(size - 1, size), at(size, size)]
+    canvas.area([*stairs, *diagonal[::-1]], ORANGE, fill=0.35)
+    canvas.line([at(0, 0), *diagonal], GREY)
     canvas.line([at(0, 0), *stairs], FOREGROUND, width=1.1)
-    if replayed < top:
-        canvas.line([at(replayed, 0), at(replayed, sizes[-1])], GREY, dashed=True)
-        canvas.text(*at((replayed + top) / 2, sizes[-1] / 2), "eager", "center", faint=True)
     canvas.line([at(0, highest), at(0, 0), at(top, 0)], GREY)
+    eager = [size for size in range(1, top + 1) if _rows(made, size) is None]
+    for size in eager:
+        canvas.line([at(size - 1, 0), at(size, 0)], BLUE, width=3)
+    if eager and unit_x * (top - made.sizes[-1]) > text_width("eager") + 8:
+        canvas.text(at((made.sizes[-1] + top) / 2, 0)[0], plot - 10, "eager", "center", faint=True)
     for tick in _ticks(top):
         canvas.text(at(tick, 0)[0], plot + 12, str(tick), "center", faint=True)
     for tick in _ticks(highest):
         canvas.text(left - 5, at(0, tick)[1], str(tick), "right", faint=True)
     canvas.text(left + 5, 8, "run as", faint=True)
     canvas.text(canvas.width, plot + 27, "requests in the batch", "right", faint=True)
-    padded = None if batch is None else padded_size(batch, sizes)
+    padded = None if batch is None else _rows(made, batch)
     if batch is not None and padded is not None:
         x = at(batch - 0.5, 0)[0]
         canvas.line([(x, at(0, batch)[1]), (x, at(0, padded)[1])], BLUE, width=2.2)
@@ -53,9 +60,17 @@ def padding_staircase(
         canvas.text(
             x - 6 if x - 6 - text_width(label) > left else x + 8, at(0, padded)[1] - 9, label, "right", bold=True
         )
+    elif batch is not None:
+        canvas.line([at(batch - 0.5, 0), at(batch - 0.5, batch)], BLUE, width=2.2, dashed=True)
     if counts:
         _histogram(canvas, counts, top, left, unit_x, plot + 34, below)
-    return Figure(canvas.drawing, *_staircase_words(sizes, top, batch, counts))
+    return Figure(canvas.drawing, *_staircase_words(made, top, batch, counts))
+
+
+def _rows(made: CaptureList, size: int) -> int | None:
+    """The rows that a batch is replayed with, or None."""
+    run_as = made.run_as(size)
+    return None if isinstance(run_as, str) else run_as
 
 
 def _histogram(
@@ -163,16 +178,16 @@ def _spoken(sizes: Sequence[int]) -> str:
 
 
 def _staircase_words(
-    sizes: Sequence[int], top: int, batch: int | None, counts: Mapping[int, int] | None
+    made: CaptureList, top: int, batch: int | None, counts: Mapping[int, int] | None
 ) -> tuple[str, str]:
     """Alt text and caption."""
     alt = (
-        f"A staircase over the batch sizes 1 to {top}: each is run as the next of {_spoken(sizes)}. The area between "
-        "the stairs and the diagonal is padding."
+        f"A staircase over the batch sizes 1 to {top}: each is run as the next of {_spoken(made.sizes)}. The area "
+        "between the stairs and the diagonal is padding."
     )
     caption = "Between the stairs and the diagonal lies what is computed for nobody."
     if batch is not None:
-        padded = padded_size(batch, sizes)
+        padded = _rows(made, batch)
         if padded is None:
             caption = f"{plural(batch, 'request')} fit into no graph and run eagerly. {caption}"
         else:
@@ -181,7 +196,7 @@ def _staircase_words(
                 f"{padded / batch - 1:.0%} on top. {caption}"
             )
     if counts:
-        found = waste(counts, sizes)
+        found = waste_of(counts, made)
         alt += f" Below, how often each batch size occurred, in {sum(counts.values()):,} steps."
         caption += f" For the traffic below that is {found.share:.1%} on top of what was asked for."
         if found.eager_steps:
