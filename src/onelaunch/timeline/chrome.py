@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
+
+from onelaunch.timeline.simulate import Step
 
 HOST_PROCESS = 1000
 
@@ -93,3 +96,42 @@ class ChromeTrace:
         text = json.dumps(self.as_dict()).encode()
         path.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
         return path
+
+
+def from_steps(steps: Sequence[Step], hardware: str = "") -> ChromeTrace:
+    """Simulated steps one after the other, as the profiler would have written them.
+
+    steps: such as ``[simulate(...)] * 8``. hardware: the name of the GPU.
+
+    Each step has an annotation, ``ProfilerStep#0`` and so on. The simulator's "wait" for the device becomes a
+    synchronization; its "wait" for a place in the queue is the profiler's "Command Buffer Full".
+    """
+    trace = ChromeTrace(hardware)
+    begin = 0.0
+    for number, step in enumerate(steps):
+        trace.host(f"ProfilerStep#{number}", begin, begin + step.step_us, "user_annotation")
+        _add_step(trace, step, begin)
+        begin += step.step_us
+    return trace
+
+
+def _add_step(trace: ChromeTrace, step: Step, begin: float) -> None:
+    last_end = step.device[-1].end_us
+    calls: list[tuple[int, int]] = []  # its first kernel, and the call
+    for span in step.host:
+        start, end = begin + span.start_us, begin + span.end_us
+        if span.name == "launch" and span.kernel is not None:
+            calls.append((span.kernel, trace.call("cudaLaunchKernel", start, end)))
+        elif span.name == "graph launch":
+            # What lies before it was launched one by one: two graphs never follow each other.
+            calls.append((calls[-1][0] + 1 if calls else 0, trace.call("cudaGraphLaunch", start, end)))
+        elif span.name == "wait" and span.end_us >= last_end:
+            trace.call("cudaStreamSynchronize", start, end)
+        elif span.name == "wait":
+            trace.host("Command Buffer Full", start, end, "overhead")
+        else:
+            trace.host(span.name, start, end, "python_function")
+    ends = [first for first, _ in calls[1:]] + [len(step.device)]
+    for (first, call), end_kernel in zip(calls, ends, strict=True):
+        for kernel in step.device[first:end_kernel]:
+            trace.work(kernel.name, begin + kernel.start_us, begin + kernel.end_us, call)

@@ -77,6 +77,7 @@ class Gap:
     next: str
     launched_by: str
     host: list[str]
+    between_steps: bool
 
     @property
     def cause(self) -> str:
@@ -197,8 +198,8 @@ def _device(
     read_back = (spans.kind == MEMCPY) & _matching(profile, READ_BACK)[spans.name]
     reads = np.sort(np.concatenate((syncs.start, issued[read_back & known])))
     cuts = trace_steps.find(profile, spans, issued, reads)
-    if cuts is not None:
-        gaps.saving[np.isin(gaps.next, cuts.first)] = 0
+    between = np.isin(gaps.next, cuts.first) if cuts is not None else np.zeros(len(gaps), bool)
+    gaps.saving[between] = 0
     of_graph = np.flatnonzero(known & is_graph[call_of]) if len(calls) else np.zeros(0, np.int64)
     _, first = np.unique(call_of[of_graph], return_index=True)
     sums = _Sums(spans, gaps, np.sort(spans.start[of_graph[first]]))
@@ -206,7 +207,8 @@ def _device(
     hardware = profile.hardware.get(number, "")
     if not hardware and len(set(profile.hardware.values())) == 1:  # HIP counts the devices in two ways
         hardware = next(iter(profile.hardware.values()))
-    order = np.argsort(-(gaps.end - gaps.start), kind="stable")[:largest]
+    order = np.argsort(gaps.start - gaps.end, kind="stable")[:largest]
+    order = order[(gaps.end - gaps.start)[order] >= 0.05]  # less is rounding
     return Device(
         number=number,
         hardware=hardware,
@@ -214,7 +216,7 @@ def _device(
         attributed=bool(known.any()),
         whole=sums.stretch(float(spans.start[0]), last_end),
         steps=None if cuts is None else _steps(cuts, spans, sums),
-        largest=[_described(profile, spans, gaps, calls, index) for index in order.tolist()],
+        largest=[_described(profile, spans, gaps, calls, index, bool(between[index])) for index in order.tolist()],
         slowest=_slowest(profile, spans),
         spans=spans,
         gaps=gaps,
@@ -251,7 +253,7 @@ def _steps(cuts: trace_steps.Cuts, spans: Spans, sums: _Sums) -> Steps:
     return Steps(cuts.source, cuts.are_steps, stretches, whole[(len(whole) - 1) // 2])
 
 
-def _described(profile: Profile, spans: Spans, gaps: Gaps, calls: Spans, index: int) -> Gap:
+def _described(profile: Profile, spans: Spans, gaps: Gaps, calls: Spans, index: int, between_steps: bool) -> Gap:
     start, end, call = float(gaps.start[index]), float(gaps.end[index]), int(gaps.call[index])
     return Gap(
         start_us=start,
@@ -260,6 +262,7 @@ def _described(profile: Profile, spans: Spans, gaps: Gaps, calls: Spans, index: 
         next=profile.names[spans.name[gaps.next[index]]],
         launched_by=profile.names[calls.name[call]] if call >= 0 else "",
         host=_host_was_in(profile, int(calls.lane[call]), start, end) if call >= 0 else [],
+        between_steps=between_steps,
     )
 
 

@@ -111,14 +111,15 @@ def _gaps(device: Device) -> list[str]:
     for gap in device.largest[:6]:
         before = f"{ms(gap.start_us):>12}{ms(gap.end_us - gap.start_us):>12}  {gap.cause:6}  "
         lines.append(before + short(gap.next, WIDTH - len(before)))
-        if gap.host:
-            lines.append(" " * len(before) + _where(gap, WIDTH - len(before)))
+        where = _where(gap, WIDTH - len(before))
+        if where:
+            lines.append(" " * len(before) + where)
     return lines
 
 
 def _where(gap: Gap, room: int) -> str:
     """The innermost of what the host was in, and as much of what is around it as fits."""
-    said = ""
+    said = "between steps" if gap.between_steps and not gap.host else ""
     for name in reversed([short(each, room) for each in gap.host]):
         longer = f"{name} > {said}" if said else name
         if len(longer) > room:
