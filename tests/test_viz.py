@@ -13,7 +13,8 @@ from matplotlib.figure import Figure as Drawing
 
 from onelaunch import emulator, viz
 from onelaunch.padding import tensorrt_llm
-from onelaunch.timeline import LaunchCosts, lay_out
+from onelaunch.timeline import KernelCost, LaunchCosts, lay_out
+from onelaunch.timeline.published import compare, published_rows
 from onelaunch.viz import canvas, graphs, layers, pools
 
 BENCHMARK = {
@@ -67,12 +68,19 @@ def steps(launch_us: float, *modes: str):
     return [lay_out(KERNELS, mode, launch=LaunchCosts(launch_us=launch_us, prepare_us=7), eager=[1]) for mode in modes]
 
 
+STEP_COSTS = [
+    KernelCost("product", "matmul", 10**6, 10**6, "fp16"),
+    KernelCost("attention", "attention", 10**6, 4 * 10**6, "fp16"),
+    KernelCost("norm", "elementwise", 10**4, 10**3, "fp32"),
+]
 CAPTURES = {"here": viz.Capture(0.4, 5.0), "70B": viz.Capture(60, 1.5)}
 FIGURES = {
     "lanes": lambda: viz.step_lanes(steps(40, "eager", "graph", "piecewise")),
     "lanes, the end": lambda: viz.step_lanes(steps(5, "eager"), window_us=200, start_us=2700),
     "speed-ups": lambda: viz.speedups({"7B": {1: 1.5, 8: 1.2}, "slower": {1: 0.9, 300: 1.0}}, {"7B": {1: (1.4, 1.6)}}),
     "break-even": lambda: viz.break_even(CAPTURES),
+    "roofline": lambda: viz.roofline({"batch 1": STEP_COSTS, "batch 2": STEP_COSTS[:1]}, "T4"),
+    "published": lambda: viz.simulated_against_published([compare(row) for row in published_rows()[::8]]),
     "exact sizes": lambda: viz.padding_staircase(tensorrt_llm(40), 40, batch=37),
     "launch-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=2),
     "device-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=20),

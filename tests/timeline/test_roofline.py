@@ -10,7 +10,7 @@ from torch import Tensor
 from onelaunch.engine.shapes import SHAPES, decode_tapes
 from onelaunch.tape import Tape, record_shapes
 from onelaunch.timeline import Efficiency, Hardware, KernelCost, kernel_costs, time_us
-from onelaunch.timeline.fusion import PEGAINFER, Fusion, fused_costs
+from onelaunch.timeline.fusion import fused_costs
 
 LLAMA_8B = SHAPES["meta-llama/Meta-Llama-3-8B"]
 TWO_LAYERS = replace(LLAMA_8B, num_hidden_layers=2)
@@ -105,28 +105,6 @@ def test_fused_and_unfused_read_the_same_weights_and_cache(tape: Tape) -> None:
         assert [c.bytes for c in fused] == [c.bytes for c in unfused]
         assert [c.operations for c in fused] == [c.operations for c in unfused]
     assert len(fused_costs(TWO_LAYERS, 8, 256)) < len(kernel_costs(tape, context_len=256)) / 3
-
-
-def test_pegainfer_has_eleven_kernels_a_layer() -> None:
-    def count(layers: int) -> int:
-        return len(fused_costs(replace(LLAMA_8B, num_hidden_layers=layers), 1, 100, fusion=PEGAINFER))
-
-    assert count(2) - count(1) == 11
-    assert count(36) == 36 * 11 + 4  # embedding, last norm, logits, choice
-
-
-def test_a_rank_of_eight_reads_an_eighth_and_sums_twice_a_layer() -> None:
-    whole, rank = fused_costs(LLAMA_8B, 1, 100), fused_costs(LLAMA_8B, 1, 100, ranks=8)
-    assert sum(c.kind == "all_reduce" for c in rank) == 2 * 32
-    weights = [sum(c.bytes for c in costs if c.kind == "matmul") for costs in (whole, rank)]
-    assert weights[1] == pytest.approx(weights[0] / 8, rel=0.01)
-
-
-def test_a_fusion_that_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match="attention"):
-        Fusion(rope="attention", kv_write="rope")
-    with pytest.raises(ValueError, match="context_len"):
-        fused_costs(LLAMA_8B, 1, 0)
 
 
 def test_time_is_the_slower_of_bytes_and_operations_and_never_below_the_floor() -> None:

@@ -6,7 +6,6 @@ The engine itself is built and captured, on FakeTensors. A model of 70 billion p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -16,36 +15,10 @@ from onelaunch.engine.engine import Engine
 from onelaunch.engine.kvcache import pages_for
 from onelaunch.models.config import ModelConfig
 from onelaunch.models.loader import empty_model
+from onelaunch.models.shapes import SHAPES
 from onelaunch.tape import Tape
 
-# From the models' config.json on the Hugging Face hub.
-_LLAMA_3 = ModelConfig(
-    family="llama",
-    vocab_size=128256,
-    hidden_size=4096,
-    intermediate_size=14336,
-    num_hidden_layers=32,
-    num_attention_heads=32,
-    num_key_value_heads=8,
-    head_dim=128,
-    max_position_embeddings=8192,
-    rms_norm_eps=1e-5,
-    rope_theta=500000.0,
-)
-SHAPES = {
-    "meta-llama/Llama-2-7b-hf": replace(
-        _LLAMA_3,
-        vocab_size=32000,
-        intermediate_size=11008,
-        num_key_value_heads=32,
-        max_position_embeddings=4096,
-        rope_theta=10000.0,
-    ),
-    "meta-llama/Meta-Llama-3-8B": _LLAMA_3,
-    "meta-llama/Meta-Llama-3-70B": replace(
-        _LLAMA_3, hidden_size=8192, intermediate_size=28672, num_hidden_layers=80, num_attention_heads=64
-    ),
-}
+__all__ = ["SHAPES", "decode_tapes"]
 
 
 def decode_tapes(

@@ -81,6 +81,7 @@ def _gpu(name: str, *values: float | None, source: str, **other: str) -> Hardwar
 
 
 _BY_HEART = "not checked against a vendor's document"
+_PEGAINFER = "susun-blog.com, pegainfer part 4"
 _ADA = "NVIDIA Ada GPU architecture whitepaper"
 _HOPPER = "NVIDIA H100 data sheet"
 _BLACKWELL = "NVIDIA Blackwell data sheet (DGX B200)"
@@ -102,5 +103,12 @@ HARDWARE: dict[str, Hardware] = {
         ),
         _gpu("RTX 3090", 24, 936, 71, 71, 35.6, 82, 6, source="NVIDIA Ampere GA102 whitepaper"),
         _gpu("RTX 4090", 24, 1008, 165, 165, 82.6, 128, 72, source=_ADA),
+        # Those that published measurements were made on.
+        _gpu("H100 PCIe", 80, 2039, 756, 756, 51, 114, 50, source=f"{_HOPPER} (PCIe)"),
+        _gpu("RTX 6000 Ada", 48, 960, 364, 364, 91.1, 142, 96, source="NVIDIA RTX 6000 Ada data sheet; " + _ADA),
+        _gpu("RTX 5070 Ti", 16, 896, 88, 88, 43.9, 70, 48, source=_BY_HEART, memory_gb_s=_PEGAINFER),
+        _gpu("RTX 4080 Laptop", 12, 432, 66, 66, 33, 58, 48, source=f"{_BY_HEART}; rates depend on the laptop's power"),
+        _gpu("K80 (one of two)", 12, 240, 4.4, None, 4.4, 13, 1.5, source=_BY_HEART,
+             fp16_tflops="has no arithmetic in float16: that of float32"),
     )
 }  # fmt: skip

@@ -51,7 +51,7 @@ class Efficiency:
 
     memory: float = 0.8
     compute: float = 0.7
-    floor_us: float = 2.0
+    floor_us: float = 0.8
     added_us: float = 0.0
 
     def __post_init__(self) -> None:

@@ -38,7 +38,7 @@ class LaunchCosts:
     prepare_us: float = 0.0
     finish_us: float = 0.0
     delay_us: float = 0.0
-    stream_gap_us: float = 1.0
+    stream_gap_us: float = 1.3
     graph_gap_us: float = 0.5
     queue: int = 1024
 
@@ -144,7 +144,13 @@ def simulate(
     """
     gpu = hardware(gpu)
     costs = kernels if isinstance(kernels, Sequence) else kernel_costs(kernels, context_len)
-    times = [(cost.name, time_us(cost, gpu, efficiency)) for cost in costs]
+    known: dict[tuple[object, ...], float] = {}  # layers are alike
+    times = []
+    for cost in costs:
+        key = (cost.bytes, cost.operations, cost.rate, cost.extra_us)
+        if key not in known:
+            known[key] = time_us(cost, gpu, efficiency)
+        times.append((cost.name, known[key]))
     eager = [index for index, cost in enumerate(costs) if cost.kind == "attention"]
     return lay_out(times, mode, launch=launch, eager=eager, overlap=overlap)
 

@@ -21,6 +21,7 @@ from onelaunch.viz.paddings import capture_lists, padding_staircase, waste_again
 from onelaunch.viz.pages import page_table
 from onelaunch.viz.places import Moment, name_and_graph
 from onelaunch.viz.pools import pool_map
+from onelaunch.viz.rooflines import roofline, simulated_against_published
 from onelaunch.viz.steps import step_lanes
 from onelaunch.viz.tables import tape_table
 
@@ -47,6 +48,8 @@ __all__ = [
     "page_table",
     "pool_map",
     "replay_speeds",
+    "roofline",
+    "simulated_against_published",
     "speedups",
     "step_explorer",
     "step_lanes",
