@@ -16,7 +16,9 @@ import sys
 import time
 from pathlib import Path
 
+import exercise_pages
 import notebooks
+import pyodide_files
 from project import BUILD, ROOT, digest, repository, sources
 
 SITE = BUILD / "html"
@@ -34,7 +36,8 @@ def main() -> int:
     args = parser.parse_args()
     if args.linkcheck:
         return prepare() or sphinx("linkcheck")
-    wanted = hash_of(INPUTS)
+    python = page_python()
+    wanted = f"{hash_of(INPUTS)} {python}"
     if not args.force and SITE_STAMP.exists() and SITE_STAMP.read_text() == wanted and (SITE / "index.html").exists():
         print("book: nothing changed")
         return where()
@@ -52,7 +55,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return code or 1
-    SITE_STAMP.write_text(hash_of(INPUTS))
+    SITE_STAMP.write_text(f"{hash_of(INPUTS)} {python}")
     print(f"book: built in {time.perf_counter() - start:.0f} s")
     return where()
 
@@ -61,6 +64,22 @@ def hash_of(names: tuple[str, ...]) -> str:
     """One hash of these files and folders, and of the Python that runs them."""
     paths = [ROOT / name for name in names if (ROOT / name).exists()]
     return digest(paths, ROOT, salt=sys.version)
+
+
+def page_python() -> str:
+    """How the exercises' pages get Python: with the site, or from another host, and then a sentence says why."""
+    if not exercise_pages.exercises(ROOT):
+        return "none"
+    try:
+        pyodide_files.obtain()
+    except pyodide_files.NotFetched as error:
+        print(
+            f"note: the site will carry no Python, because {error}.\n"
+            "      The exercises' pages will load it from another host, and say so.",
+            flush=True,
+        )
+        return "elsewhere"
+    return "bundled"
 
 
 def prepare() -> int:

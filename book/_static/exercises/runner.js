@@ -1,0 +1,75 @@
+// Keeps the worker of an exercise's page: makes it on the first run, ends it when a step takes too long, makes a new one.
+"use strict";
+
+window.onelaunch = window.onelaunch || {};
+
+window.onelaunch.Runner = class Runner {
+  // settings: what exercise_pages.py puts on the page. onLoading(share): called while Python is loaded, share from 0 to 1.
+  constructor(settings, onLoading) {
+    this.settings = settings;
+    this.onLoading = onLoading;
+    this.worker = null;
+    this.finish = null; // ends the run that is going on
+  }
+
+  get running() {
+    return this.finish !== null;
+  }
+
+  // Run the steps in order; onStep(at, result) for each that ends. The promise gives {ended: true}, or what stopped it:
+  // {slow: at}, {broken: message, at}, {cancelled: true} or {unloaded: message}.
+  run(steps, onStep) {
+    return new Promise((resolve) => {
+      let timer = null;
+      let at = -1;
+      this.finish = (outcome) => {
+        clearTimeout(timer);
+        this.finish = null;
+        if (!outcome.ended) this.end();
+        resolve(outcome);
+      };
+      const failed = (message) => this.finish?.(at < 0 ? { unloaded: message } : { broken: message, at });
+      const send = () => this.worker.postMessage({ steps });
+      const fresh = this.worker === null;
+      if (fresh) {
+        try {
+          this.worker = new Worker(this.settings.worker);
+        } catch (error) {
+          failed(error.message);
+          return;
+        }
+      }
+      this.worker.onerror = (event) => {
+        event.preventDefault();
+        failed(event.message || "the worker could not be started");
+      };
+      this.worker.onmessage = ({ data }) => {
+        if ("loaded" in data) this.onLoading(data.loaded);
+        else if (data.ready) send();
+        else if ("begins" in data) {
+          at = data.begins;
+          timer = setTimeout(() => this.finish?.({ slow: at }), this.settings.seconds * 1000);
+        } else if ("ends" in data) {
+          clearTimeout(timer);
+          onStep(data.ends, data.result);
+        } else if (data.done) this.finish?.({ ended: true });
+        else if (data.broken) failed(data.broken);
+      };
+      if (fresh) {
+        const absolute = (address) => new URL(address, document.baseURI).href;
+        const python = { ...this.settings.python, at: absolute(this.settings.python.at) };
+        this.onLoading(0);
+        this.worker.postMessage({ load: { python, pack: absolute(this.settings.package) } });
+      } else send();
+    });
+  }
+
+  cancel() {
+    this.finish?.({ cancelled: true });
+  }
+
+  end() {
+    this.worker?.terminate();
+    this.worker = null;
+  }
+};

@@ -1,0 +1,113 @@
+"""What is put beside an exercise's page: its cells, and a zip of exactly the files that judge it, none with torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import exercise_pages
+from project import ROOT
+
+SRC = ROOT / "src"
+THERE = exercise_pages.exercises(ROOT)
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package with a check, which imports as it is told to."""
+    files = {
+        "onelaunch/__init__.py": "",
+        "onelaunch/grading/__init__.py": "",
+        "onelaunch/grading/in_page.py": "import json",
+        "onelaunch/grading/checks/__init__.py": "",
+        "onelaunch/grading/checks/ex01.py": "from onelaunch import one\ndef later():\n    import torch, onelaunch.four",
+        "onelaunch/one.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch, onelaunch.three",
+        "onelaunch/two.py": "",
+        "onelaunch/three.py": "",
+        "onelaunch/four.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+def notebooks(tmp_path: Path) -> dict[str, Path]:
+    """An exercise whose cells import a module too."""
+    cell = {"cell_type": "code", "metadata": {}, "source": ["import json\n", "from onelaunch.two import name"]}
+    (tmp_path / "ex01_name.ipynb").write_text(json.dumps({"cells": [cell]}))
+    return {"ex01": tmp_path / "ex01_name.ipynb"}
+
+
+def test_the_modules_are_those_that_checks_and_cells_import(package, notebooks):
+    names = exercise_pages.modules(package, notebooks)
+    assert {Path(name).stem for name in names} == {"__init__", "in_page", "ex01", "one", "two"}
+    assert len(names) == 7
+
+
+@pytest.mark.parametrize("text", ["import torch", "try:\n    from torch import nn\nexcept ImportError: pass"])
+def test_an_exercise_that_needs_torch_is_refused(package, notebooks, text):
+    (package / "onelaunch/two.py").write_text(text)
+    with pytest.raises(ValueError, match=r"two\.py imports torch"):
+        exercise_pages.modules(package, notebooks)
+
+
+def test_the_zip_holds_the_files_as_they_are_and_does_not_change_without_them(tmp_path):
+    names = exercise_pages.modules(SRC, THERE)
+    for target in (tmp_path / "one.zip", tmp_path / "two.zip"):
+        exercise_pages.pack(SRC, names, target)
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "one.zip") as packed:
+        assert {name: packed.read(name) for name in packed.namelist()} == {
+            name: (SRC / name).read_bytes() for name in names
+        }
+
+
+def test_the_zip_alone_judges(tmp_path):
+    """In a Python that has nothing else: no torch, and not this package from elsewhere."""
+    exercise_pages.pack(SRC, exercise_pages.modules(SRC, THERE), tmp_path / "pack.zip")
+    code = (
+        "import json, sys; sys.path.insert(0, 'pack.zip')\n"
+        "from onelaunch.grading.in_page import step\n"
+        "step(json.dumps({'do': 'begin'}))\n"
+        f"for key in {list(THERE)!r}:\n"
+        "    print(json.loads(step(json.dumps({'do': 'check', 'exercise': key, 'number': 1})))['status'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["FAIL"] * len(THERE), "no answer is defined"
+
+
+def test_the_cells_have_roles_and_names(tmp_path):
+    def cell(source: str, *tags: str, kind: str = "code") -> dict[str, object]:
+        return {"cell_type": kind, "source": [source], "metadata": {"tags": list(tags)} if tags else {}}
+
+    book = [cell("b", "bootstrap"), cell("text", kind="markdown"), cell("s"), cell("a", "answer:pad_batch")]
+    book += [cell("t", "try"), cell("c", "check:1"), cell("t2", "try", "nbval-check-output")]
+    (tmp_path / "ex.ipynb").write_text(json.dumps({"cells": book}))
+    found = [tuple(each.values()) for each in exercise_pages.cells(tmp_path / "ex.ipynb")]
+    assert found == [
+        ("setup", "1", "s"),
+        ("answer", "pad_batch", "a"),
+        ("try", "1", "t"),
+        ("check", "1", "c"),
+        ("try", "2", "t2"),
+    ]
+
+
+def test_only_exercises_that_run_in_the_page_are_pages():
+    assert exercise_pages.page_of("exercises/ex02_pad_a_batch") == "ex02"
+    for name in (
+        "exercises/ex04_fixed_buffers",
+        "notebooks/ex02_x",
+        "exercises/solutions/ex02_pad_a_batch",
+        "book/index",
+    ):
+        assert exercise_pages.page_of(name) == ""
