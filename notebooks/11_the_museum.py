@@ -31,7 +31,9 @@ driver and its memory do, kernels outside PyTorch; any three.
 
 # %%
 import contextlib
+import gc
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -2193,6 +2195,118 @@ museum.exhibit("vllm-48053").compare(broken, mended)
 
 # %% [markdown]
 """
+### Allocator or garbage collector
+"""
+
+# %% [markdown]
+"""
+#### A dropped kernel unloads its module
+
+*loud on a GPU*, [ROCm/ATOM#1322](https://github.com/ROCm/ATOM/issues/1322), [vllm-project/vllm#54646](https://github.com/vllm-project/vllm/issues/54646), [NVIDIA/warp#401](https://github.com/NVIDIA/warp/issues/401)
+
+A tuner dropped compiled kernels while a graph was captured. A collection in the middle of it
+finalized them, which unloads modules of the GPU; that is forbidden there, and the capture was lost.
+There are no modules on a CPU: here the finalizer makes another call that a capture forbids.
+
+**The mend.** Keep the collector off from before the capture until after it.
+"""
+
+
+# %% id="atom-1322" tags=["nbval-check-output"]
+class Kernel:
+    def __init__(self) -> None:
+        self.me = self  # a cycle: only the collector ends it
+
+    def __del__(self) -> None:
+        with contextlib.suppress(RuntimeError):  # nobody looks here
+            cuda.synchronize()  # for the unloading of a module
+
+
+def build(collect: bool) -> Case:
+    x = torch.zeros(2)
+
+    def prepare(i: int) -> None:
+        x.fill_(1.0 + i)
+        if i == 1 and not collect:
+            gc.collect()  # the capture has ended
+
+    def step() -> torch.Tensor:
+        y = x * 2
+        if cuda.is_current_stream_capturing():
+            Kernel()  # the tuner tries it, and drops it
+            if collect:
+                gc.collect()  # its turn happens to be now
+        return y + 1
+
+    return Case(prepare, step, owners={"x": x})
+
+
+def broken() -> Case:
+    return build(collect=True)
+
+
+def mended() -> Case:
+    return build(collect=False)
+
+
+museum.exhibit("atom-1322").compare(broken, mended)
+
+# %% [markdown]
+"""
+#### The collector meets an old graph
+
+*loud on a GPU*, [pytorch/pytorch#161037](https://github.com/pytorch/pytorch/issues/161037), [NVIDIA/TransformerEngine#2092](https://github.com/NVIDIA/TransformerEngine/issues/2092), [mujocolab/mjlab#821](https://github.com/mujocolab/mjlab/issues/821)
+
+PyTorch had collected garbage before each capture, and stopped to, because it took long. Now and
+then a capture failed: the collector ran in the middle of it and destroyed a graph that nobody used
+any more. Where it runs is chance; here it is a line of the step.
+
+**The mend.** Let go of old graphs and collect garbage before the capture, and keep the collector
+off until it has ended.
+"""
+
+
+# %% id="pytorch-161037" tags=["nbval-check-output"]
+def build(early: bool) -> Case:
+    x, server = torch.zeros(2), SimpleNamespace(runner=None)
+
+    def collect() -> None:
+        server.runner = None
+        gc.collect()
+
+    def prepare(i: int) -> None:
+        x.fill_(1.0 + i)
+        if i == 0:
+            runner = SimpleNamespace(graph=cuda.CUDAGraph())
+            runner.me = runner  # a cycle: only the collector ends it
+            with cuda.graph(runner.graph):
+                x.mul(2)
+            server.runner = runner
+            del runner
+            if early:
+                collect()
+
+    def step() -> torch.Tensor:
+        y = x * 2
+        if cuda.is_current_stream_capturing():
+            collect()  # its turn happens to be now
+        return y + 1
+
+    return Case(prepare, step, owners={"x": x})
+
+
+def broken() -> Case:
+    return build(early=False)
+
+
+def mended() -> Case:
+    return build(early=True)
+
+
+museum.exhibit("pytorch-161037").compare(broken, mended)
+
+# %% [markdown]
+"""
 ### Collectives
 """
 
@@ -2673,6 +2787,36 @@ for gap in museum.NOT_SHOWN:
 
 # %% [markdown]
 """
+The garbage collections can be looked at, because they are work of the host alone. PyTorch used to collect before each
+capture. A collection goes through every object of the process, and a server has many:
+"""
+
+
+# %%
+def seconds(captures: int, collect_each: bool) -> float:
+    start = time.perf_counter()
+    gc.collect()
+    for _ in range(captures):
+        if collect_each:
+            gc.collect()
+        with cuda.graph(cuda.CUDAGraph()):
+            torch.zeros(2)
+    return time.perf_counter() - start
+
+
+objects = [[] for _ in range(300_000)]
+each, once = seconds(10, collect_each=True), seconds(10, collect_each=False)
+print(
+    f"10 captures: {each:.2f} s with a collection before each,",
+    f"{once:.2f} s with one before all",
+)
+del objects
+
+# %% [markdown]
+"""
+So engines collect once, and keep the collector off while they capture. That is the mend of two loud exhibits as well,
+under *allocator or garbage collector*: a collection in the middle of a capture ends what must not end there.
+
 ## Each input of the engine, broken in turn
 
 Back to the engine. Its graphs read five tensors: three inputs and two of the attention's metadata. Each of them can be

@@ -79,7 +79,7 @@ LINE = next(n for n, line in enumerate(SOURCE.splitlines(), 1) if "# here" in li
 def test_a_right_step_exits_with_0(file: Path) -> None:
     done = check(file, "my steps.py:right")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "nothing found; 3 replays of 1 kernels beside eager\n"
+    assert done.stdout == "nothing found; 3 replays of 1 kernel beside eager\n"
 
 
 def test_a_wrong_step_exits_with_1_and_json_is_all_that_is_printed(file: Path) -> None:

@@ -8,6 +8,7 @@ What differs from a GPU:
 - A capture that an exception leaves is dropped. torch ends it and keeps the part that was recorded.
 - There is one capture at a time in the whole process, and only the thread that began it is listened to. Work that
   another thread issues to a captured stream is not recorded.
+- To destroy a graph during the capture of another is refused at once. torch warns of it, and the capture fails later.
 - Backward kernels are issued to the stream that is current when ``backward`` is called, not to that of their forward.
 - ``replay`` in a capture, events with ``external=True`` in a capture, conditional nodes, ``enable_annotations``,
   ``raw_cuda_graph`` and ``raw_cuda_graph_exec`` are refused, and so is setting a generator's state in a capture.

@@ -6,6 +6,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from onelaunch.streams import (
     captured_stream,
     current_stream,
     default_stream,
+    no_destroying,
     synchronize,
 )
 from onelaunch.tape import Buffer, CaptureError, Executor, Pool, PoolHandle, Recorder, Tape, make_executor
@@ -56,6 +58,9 @@ class CUDAGraph:
     def __del__(self) -> None:
         if self._capture is not None:
             self._stop(failed=True)
+        elif self._executor is not None:
+            with suppress(CaptureError):  # the capture is lost, and there is nobody to tell
+                no_destroying("the end of a CUDAGraph that nobody holds any more")
 
     def register_generator_state(self, generator: torch.Generator) -> None:
         """Let random operations of the capture use ``generator``; each replay advances it. ``reset`` forgets it."""
@@ -154,6 +159,8 @@ class CUDAGraph:
         """Let go of the graph, and of its memory where no other graph shares it and no tensor is on it."""
         if self._capture is not None:
             self._stop(failed=True)
+        elif self._executor is not None:
+            no_destroying("CUDAGraph.reset()")
         tape, self.tape, self._executor, self._liveness = self.tape, None, None, None
         self._generators = []
         if tape is not None:

@@ -93,6 +93,19 @@ def _no_waiting(call: str, stream: int | None = None) -> None:
     capture.refuse("synchronize", call)
 
 
+def no_destroying(call: str) -> None:
+    """Refuse the end of a graph during the capture of another, as ``capture_error_mode`` has it.
+
+    PyTorch warns where that happens, and the capture fails later on (pytorch/pytorch#161037); here the call itself
+    raises.
+    """
+    capture = Capture.current
+    if capture is None or capture.error_mode == "relaxed":
+        return
+    if capture.error_mode == "global" or threading.get_ident() == capture.thread:
+        capture.refuse("graph-destroyed", call)
+
+
 class Stream:
     """A stream of work. Every device and priority is accepted and makes no difference here."""
 

@@ -29,6 +29,11 @@ class Workshop:
     x: Tensor = field(default_factory=lambda: torch.tensor([1.0, -1.0]))
     outside: cuda.Event = field(default_factory=lambda: cuda.Stream().record_event())
     line: int = 0
+    earlier: cuda.CUDAGraph = field(default_factory=cuda.CUDAGraph)
+
+    def __post_init__(self) -> None:
+        with cuda.graph(self.earlier):
+            self.x * 2
 
     def host_sync(self) -> Any:
         total = self.x.sum()
@@ -86,6 +91,10 @@ class Workshop:
         self.line = line_here() + 1
         cuda.synchronize()
 
+    def graph_destroyed(self) -> Any:
+        self.line = line_here() + 1
+        self.earlier.reset()
+
     def isolation(self) -> Any:
         self.line = line_here() + 1
         cuda.current_stream().wait_event(self.outside)
@@ -142,6 +151,27 @@ def test_a_refusal_names_rule_tensor_line_reason_and_remedy(rule: str, workshop:
     else:
         assert error.cuda_error == entry.cuda_error.replace("...", "Adam")
         assert text.endswith(f"On a GPU the error reads: {error.cuda_error}")
+
+
+def test_the_end_of_a_graph_that_nobody_holds_ends_the_capture_of_another(workshop: Workshop) -> None:
+    held = [workshop.earlier]
+    del workshop.earlier
+
+    def step() -> Tensor:
+        held.clear()
+        return workshop.x + 1
+
+    with pytest.raises(CaptureError, match="refused earlier in this capture"), cuda.graph(cuda.CUDAGraph()):
+        step()
+
+
+def test_a_relaxed_capture_lets_other_graphs_end(workshop: Workshop) -> None:
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph, capture_error_mode="relaxed"):
+        workshop.earlier.reset()
+        out = workshop.x + 1
+    graph.replay()
+    assert out.tolist() == [2.0, 0.0]
 
 
 @pytest.mark.parametrize("rule", RULES)

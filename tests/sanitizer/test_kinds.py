@@ -64,7 +64,7 @@ def test_a_buffer_refilled_in_part_is_stale_in_the_other_rows() -> None:
             buffer["lengths"][:3].copy_(batch.seq[:3])
 
     finding = only(sanitize(prepare, lambda: batch.seq * 2, owners=(buffer, batch)), "stale-input", "lengths")
-    assert "rows 3" in finding.why
+    assert "(row 3)" in finding.why
 
 
 def test_host_code_in_the_step_that_writes_through_numpy_is_not_replayed() -> None:

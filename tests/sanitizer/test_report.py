@@ -26,7 +26,7 @@ def report() -> Report:
 
 def test_a_terminal_shows_kind_tensor_line_reason_and_mend(report: Report) -> None:
     text = str(report)
-    assert text.startswith("1 finding; 3 replays of 1 kernels beside eager\nfrozen-value scale at ")
+    assert text.startswith("1 finding; 3 replays of 1 kernel beside eager\nfrozen-value scale at ")
     assert "test_report.py:" in text
     assert "\n  why: " in text
     assert "\n  fix: " in text
@@ -58,7 +58,7 @@ def test_an_empty_report_says_what_was_compared() -> None:
     x = torch.ones(2)
     report = sanitize(lambda i: None, lambda: x * 2, rounds=1)
     assert len(report) == 0
-    assert str(report) == "nothing found; 1 replay of 1 kernels beside eager"
+    assert str(report) == "nothing found; 1 replay of 1 kernel beside eager"
 
 
 def test_an_error_made_of_findings_carries_the_report(report: Report) -> None:

@@ -15,6 +15,7 @@ from onelaunch.engine.core import Batch
 from onelaunch.engine.padded import TURNS
 from onelaunch.sanitizer import Finding, FindingsError, Report, causes, outcome, poison
 from onelaunch.sanitizer.differences import compare
+from onelaunch.sanitizer.evidence import Evidence
 from onelaunch.sanitizer.owners import Names, Root, names
 from onelaunch.sanitizer.playback import Playback
 from onelaunch.sanitizer.recording import Recording, run_eagerly
@@ -55,8 +56,8 @@ class StepChecker:
         self, recorded: Recording, eager: Recording, playback: Playback, batch: Batch
     ) -> tuple[bool, list[Finding]]:
         """Whether a replay would leave other values behind than eager, and why."""
-        evidence = causes.Evidence(recorded, eager, playback, self._before, Names(), self.steps, wrong=True)
-        suspects = [d for d in compare(recorded, eager) if not causes.harmless(d, evidence)]
+        evidence = Evidence(recorded, eager, playback, self._before, Names(), self.steps, wrong=True)
+        suspects = [d for d in compare(recorded, eager) if not evidence.harmless(d)]
         if not suspects:
             return False, []
         replay = outcome.of_replay(playback, recorded.outputs)

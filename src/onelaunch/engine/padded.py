@@ -40,7 +40,7 @@ def padding_of(
     page_size, max_pages = kv_cache.page_size, fixed.page_table.shape[1]
     last = kv_cache.num_pages - 1
     pages = (
-        (f"page {last}, the last,", last),
+        (f"page {last} (the last)", last),
         ("the page of a live request", batch.reqs[live_row].pages[0]),
         ("page 0", 0),
     )
@@ -70,10 +70,10 @@ def _dummy_rows(
 
     slots = (("the last slot of the dummy's page", first + page_size - 1), ("its first slot", first))
     return [
-        padding(buffer.input_ids, (f"token {last_token}, the last,", last_token), ("token 0", 0)),
+        padding(buffer.input_ids, (f"token {last_token} (the last)", last_token), ("token 0", 0)),
         padding(buffer.positions, (f"position {highest}", highest), ("position 0", 0)),
         padding(fixed.page_table, ("the dummy's page", dummy), ("page 0", 0)),
-        padding(fixed.seq_lens, (f"length {longest}, the largest,", longest), ("length 0", 0)),
+        padding(fixed.seq_lens, (f"length {longest} (the largest)", longest), ("length 0", 0)),
         _padding(buffer.out_loc[rows], (*slots, slots[0]), places),
     ]
 

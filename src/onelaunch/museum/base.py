@@ -31,6 +31,7 @@ TOPICS = (
     "warm-up missing",
     "random numbers",
     "stream, thread or device",
+    "allocator or garbage collector",
     "collectives",
     "silent eager",
     "LoRA",

@@ -103,7 +103,7 @@ def poisons(padding: Padding) -> Iterator[tuple[str, Any]]:
     else:
         known = padding.whole.unique()
         for value in [*known[: _FEW // 2].tolist(), *known[-(_FEW // 2) :].tolist()]:
-            yield f"{value}, an index that is valid elsewhere", value
+            yield f"{value} (an index that is valid elsewhere)", value
         info = torch.iinfo(dtype)
         yield from ((str(info.max), info.max), (str(info.min), info.min))
 
@@ -242,14 +242,13 @@ def finding(
     holds = " and ".join(
         f"{words} in the padding of {name or 'a tensor'}" for (_, words, _), name in zip(filled, called, strict=True)
     )
-    changed = f"output {where}" if isinstance(where, int) else "memory outside of the padding"
+    changed = f"output {where} changes" if isinstance(where, int) else "memory outside of the padding changes"
     if isinstance(where, Piece):
         owner = names.of(*_memory(where))
-        changed = f"{owner.path}, outside of its padding" if owner is not None and owner.path else changed
+        changed = f"{owner.path} changes outside of its padding" if owner is not None and owner.path else changed
     also = sorted({name for padding, _, _ in others if (name := _name(padding, names)) is not None} - {*called})
-    why = (
-        f"with {holds} in round {number}, {changed} is another; the first live result that changes is that of "
-        f"{kernel.name}" + (f" (what the padding of {', '.join(also)} holds gets there too)" if also else "")
+    why = f"with {holds} in round {number}, {changed}; the first live result that does is that of {kernel.name}" + (
+        f" (what the padding of {', '.join(also)} holds gets there too)" if also else ""
     )
     return Finding(
         "padding-leak",

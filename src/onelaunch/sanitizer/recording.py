@@ -6,6 +6,7 @@ what eager computes from the present state, and the state stays as it is.
 
 from __future__ import annotations
 
+import threading
 import warnings
 import zlib
 from collections.abc import Callable, Iterable
@@ -46,6 +47,7 @@ class Refusal:
     where: Source
     why: str
     fix: str
+    thread: str | None = None  # its name, where it is not the one that captures
 
 
 @dataclass(eq=False)
@@ -82,13 +84,14 @@ class _Recorder(Recorder):
 
     def __init__(self, into: Recording, pool: Pool, generators: Iterable[torch.Generator], **kwargs: Any) -> None:
         super().__init__(pool, generators=generators, meet=self._meet, **kwargs)
-        self.into = into
+        self.into, self._thread = into, threading.get_ident()
         self._strangers: dict[int, tuple[torch.Generator, Tensor]] = {}
 
     def refuse(self, error: CaptureError) -> None:
         if error.rule in _ENDS and error.call != "set_state()":
             super().refuse(error)
-        self.into.refused.append(without_tensor(error))
+        here = threading.get_ident() == self._thread
+        self.into.refused.append(without_tensor(error, None if here else threading.current_thread().name))
 
     def check_seeds(self) -> None:
         try:
@@ -164,11 +167,11 @@ class _Graph(CUDAGraph):
         super().capture_end()
 
 
-def without_tensor(error: CaptureError) -> Refusal:
-    """What is kept of an error, which would keep the tensor alive."""
+def without_tensor(error: CaptureError, thread: str | None = None) -> Refusal:
+    """What is kept of an error, which would keep the tensor alive. thread: that met it, if another captures."""
     plain = error.tensor is not None and error.tensor.layout is torch.strided
     address = span(error.tensor) if plain and error.tensor is not None else None
-    return Refusal(error.rule, error.call, error.name, address, error.where, error.why, error.fix)
+    return Refusal(error.rule, error.call, error.name, address, error.where, error.why, error.fix, thread)
 
 
 def capture(step: Callable[[], Any], generators: Iterable[torch.Generator]) -> Recording:

@@ -97,9 +97,14 @@ class Report:
 
     def _title(self) -> str:
         n = len(self.findings)
-        found = "nothing found" if n == 0 else f"{n} finding{'s' * (n > 1)}"
-        compared = f"{self.rounds} replay{'s' * (self.rounds != 1)} of {self.kernels} kernels beside eager"
+        found = "nothing found" if n == 0 else counted(n, "finding")
+        compared = f"{counted(self.rounds, 'replay')} of {counted(self.kernels, 'kernel')} beside eager"
         return f"{found}; {compared}" if self.rounds else f"{found}; no replay was compared"
+
+
+def counted(number: int, what: str) -> str:
+    """ "1 kernel", "2 kernels"."""
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 class FindingsError(RuntimeError):

@@ -9,13 +9,15 @@ import torch
 from torch import Tensor
 
 from onelaunch.sanitizer import causes, outcome, poison
+from onelaunch.sanitizer.addresses import of_missing
 from onelaunch.sanitizer.bindings import Bindings
 from onelaunch.sanitizer.differences import compare
+from onelaunch.sanitizer.evidence import Evidence
 from onelaunch.sanitizer.owners import Root, names
 from onelaunch.sanitizer.playback import Playback
 from onelaunch.sanitizer.recording import Recording, fingerprint, run_eagerly
 from onelaunch.sanitizer.report import Finding
-from onelaunch.tape import RULES, Buffer
+from onelaunch.tape import Buffer
 from onelaunch.tape.operators import facts_of
 
 _WATCHED_BYTES = 1 << 20  # larger inputs are not looked at for what the host writes to them behind PyTorch's back
@@ -53,11 +55,11 @@ class Round:
         if wrong and not differences and not found:
             found += self._reseeded(eager)
         self._set(states)
-        evidence = causes.Evidence(self.recorded, eager, self.playback, self.before, self.names, self.number, wrong)
+        evidence = Evidence(self.recorded, eager, self.playback, self.before, self.names, self.number, wrong)
         if wrong and differences:
             evidence.first = self._first(states)
         missing = [b for b in self.recorded.tape.buffers if self.playback.missing(b) and b.first_use is not None]
-        found += [causes.of_missing(buffer, evidence) for buffer in missing]
+        found += [of_missing(buffer, evidence) for buffer in missing]
         for difference in differences:
             finding = causes.of_difference(difference, evidence)
             found += [finding] if finding is not None else []
@@ -126,7 +128,8 @@ class Round:
             f"step() sets the state of a generator before {random[0].name} draws from it: eager starts anew each time, "
             "and a replay, which runs no Python, goes on where the last one ended"
         )
-        return [Finding("unregistered-rng", None, random[0].where, why, RULES["reseeded-rng"].fix)]
+        fix = "Draw once and use it twice, or set the state before a replay, outside of the step."
+        return [Finding("unregistered-rng", None, random[0].where, why, fix)]
 
     def _first(self, states: list[Tensor]) -> str:
         """The first kernel that computes something else than eager, as the end of a sentence."""

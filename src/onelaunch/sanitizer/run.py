@@ -14,11 +14,12 @@ import torch
 from onelaunch.sanitizer import causes
 from onelaunch.sanitizer.bindings import Bindings
 from onelaunch.sanitizer.differences import compare, same_kernels
+from onelaunch.sanitizer.evidence import Evidence
 from onelaunch.sanitizer.overwrites import Overwrites
 from onelaunch.sanitizer.owners import Names, Root, names, roots
 from onelaunch.sanitizer.playback import Playback
 from onelaunch.sanitizer.recording import CountWork, Recording, capture, run_eagerly
-from onelaunch.sanitizer.report import Finding, Report
+from onelaunch.sanitizer.report import Finding, Report, counted
 from onelaunch.sanitizer.rounds import Round
 from onelaunch.streams import Capture, Stream, stream
 from onelaunch.tape import CaptureError, Pool
@@ -147,7 +148,7 @@ def _not_captured(step: object, recorded: Recording, kernels: int) -> list[Findi
         op, where = recorded.elsewhere[0]
         many = len(recorded.elsewhere)
         why = (
-            f"{many} operation{'s' * (many > 1)} of the step ({op} first) ran on a stream that takes no part in the "
+            f"{counted(many, 'operation')} of the step ({op} first) ran on a stream that takes no part in the "
             "capture: at once, eagerly, and no replay repeats them"
         )
         fix = (
@@ -155,7 +156,9 @@ def _not_captured(step: object, recorded: Recording, kernels: int) -> list[Findi
         )
         return [Finding("silent-eager", None, where, why, fix)]
     if kernels and not recorded.tape.kernels:
-        why = f"the capture is empty, and the step ran {kernels} kernels before: replays do nothing, silently"
+        why = (
+            f"the capture is empty, and the step ran {counted(kernels, 'kernel')} before: replays do nothing, silently"
+        )
         fix = "Call the work itself in the step, not a result that was computed before."
         return [Finding("silent-eager", None, source_of(step), why, fix)]
     return []
@@ -198,7 +201,7 @@ def _only_once(
             pool.collect()
         if used[-1] > used[-2] and pool.used_bytes > used[-2]:
             found.append(_growth(runs[-1], used, now))
-        evidence = causes.Evidence(recorded, runs[0], Playback(runs[0].tape), now, now, 0, True)
+        evidence = Evidence(recorded, runs[0], Playback(runs[0].tape), now, now, 0, True)
         differences = [d for d in compare(recorded, runs[0]) if d.what in ("kernels", "made-once")]
         if any(d.what == "kernels" for d in differences):
             again = capture(step, generators)
@@ -227,10 +230,13 @@ def _growth(run: Recording, used: list[int], now: Names) -> Finding:
     place = now.of(buffer.address, buffer.address + buffer.nbytes) if buffer is not None else None
     made = [k for k in tape.kernels if buffer is not None and any(ref.buffer == buffer.index for ref in k.writes)]
     where = made[0].where if made else tape.kernels[-1].where
+    name = re.sub(r"(\.\d+)+$", "", place.path) if place is not None else ""  # the list, not its last item
     why = (
         f"each recording of the step keeps {used[-1] - used[-2]:,} bytes of the pool more "
-        f"({', '.join(f'{n:,}' for n in used[:4])}, ...): the step holds on to its results"
+        f"({', '.join(f'{n:,}' for n in used[:4])}, ...): {name or 'something'} holds on to what the step makes"
     )
-    fix = "Keep results outside of the step, as clones, or write them into a tensor that is made once."
-    name = re.sub(r"(\.\d+)+$", "", place.path) if place is not None else ""  # the list, not its last item
+    fix = (
+        "Make it once, before the capture, and write into it; results that you keep are cloned after a replay, outside "
+        "of the step."
+    )
     return Finding("pool-growth", name or None, where, why, fix)

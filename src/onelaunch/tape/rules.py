@@ -74,7 +74,8 @@ RULES = {
             NOT_PERMITTED,
             "the size of the result depends on the data, so the host must read it before it can go on, and a graph's "
             "sizes are fixed",
-            "Use a fixed size with a mask: torch.where, masked_fill, topk, or torch.where(mask, x, other) for x[mask].",
+            "Use a fixed size with a mask: torch.where, masked_fill, topk, torch.where(mask, x, other) for x[mask]; to "
+            "write chosen rows only, send the others to a row that nobody reads.",
         ),
         Rule(
             "library-sync",
@@ -117,6 +118,13 @@ RULES = {
             "CUDA error: dependency created on uncaptured work in another stream",
             "a captured stream cannot wait for work that is not part of the capture",
             "Wait before the capture, or let the other stream wait for the capturing one first.",
+        ),
+        Rule(
+            "graph-destroyed",
+            NOT_PERMITTED,
+            "to destroy a graph is a call about the whole device, like giving memory back, and a capture forbids those",
+            "Let go of old graphs before the capture: reset(), or gc.collect() where they hang in a cycle. Keep the "
+            "collector from running in it: gc.disable(), gc.freeze().",
         ),
         Rule(
             "nested-capture",
