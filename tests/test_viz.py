@@ -14,6 +14,7 @@ from matplotlib.figure import Figure as Drawing
 from onelaunch import emulator, viz
 from onelaunch.padding import tensorrt_llm
 from onelaunch.timeline import KernelCost, LaunchCosts, lay_out
+from onelaunch.timeline.costs import Costs
 from onelaunch.timeline.published import compare, published_rows
 from onelaunch.viz import canvas, graphs, layers, pools
 
@@ -74,6 +75,7 @@ STEP_COSTS = [
     KernelCost("norm", "elementwise", 10**4, 10**3, "fp32"),
 ]
 CAPTURES = {"here": viz.Capture(0.4, 5.0), "70B": viz.Capture(60, 1.5)}
+COSTS = Costs.from_dict(viz.measured("costs"))
 FIGURES = {
     "lanes": lambda: viz.step_lanes(steps(40, "eager", "graph", "piecewise")),
     "lanes, the end": lambda: viz.step_lanes(steps(5, "eager"), window_us=200, start_us=2700),
@@ -82,6 +84,9 @@ FIGURES = {
     "roofline": lambda: viz.roofline({"batch 1": STEP_COSTS, "batch 2": STEP_COSTS[:1]}, "T4"),
     "published": lambda: viz.simulated_against_published([compare(row) for row in published_rows()[::8]]),
     "exact sizes": lambda: viz.padding_staircase(tensorrt_llm(40), 40, batch=37),
+    "cost line": lambda: viz.cost_line(COSTS.operation, "a + b", COSTS.machine),
+    "replay line": lambda: viz.cost_line(COSTS.replay["python"], "A tape"),
+    "host time": lambda: viz.host_time(COSTS),
     "launch-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=2),
     "device-bound": lambda: viz.host_and_device_lanes(launch_us=5, kernel_us=20),
     "copied": lambda: viz.fixed_buffers(BATCH, BATCH, live=3),

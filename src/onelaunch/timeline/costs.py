@@ -109,7 +109,7 @@ class Costs:
         """Section, name, and the time or why there is none."""
         section = "One operation, a + b"
         yield section, "at size zero", self.operation.start
-        yield section, "for each element more", self.operation.each
+        yield section, "for each thousand elements more", self.operation.each.times(1000)
         section = "Ways to ask for it, with one element"
         for name, time in self.calls.items():
             yield section, name, time
@@ -129,12 +129,17 @@ class Costs:
         yield section, "in a stream", self.gpu.stream_run or self._missing("gpu stream")
         yield section, "in a graph", self.gpu.graph_run.each
 
+    @property
+    def machine(self) -> str:
+        """Hardware, versions and date in one line."""
+        return in_words(self.as_dict(), ("torch",))
+
     def _missing(self, name: str) -> str:
         return f"not measured: {self.not_measured.get(name, 'no reason is known')}"
 
     def __str__(self) -> str:
         width = max(len(name) for _, name, _ in self.rows())
-        lines = [f"What asking for an operation costs. {self._where()}", ""]
+        lines = [f"What asking for an operation costs. Measured on {self.machine}.", ""]
         lines.append(f"{'':{width + 2}}  {'µs':>8}  {CONFIDENCE:.0%} interval")
         last = ""
         for section, name, time in self.rows():
@@ -163,12 +168,9 @@ class Costs:
             body.append(f'<tr><td style="text-align:left">{escape(name)}</td>{cells}</tr>')
         head = f'<tr><th></th><th scope="col">µs</th><th scope="col">{CONFIDENCE:.0%} interval</th></tr>'
         return (
-            f"<p>What asking for an operation costs. {escape(self._where())}</p>"
+            f"<p>What asking for an operation costs. Measured on {escape(self.machine)}.</p>"
             f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table><p>{escape(self._how())}</p>"
         )
-
-    def _where(self) -> str:
-        return f"Measured on {in_words(self.as_dict(), ('torch',))}."
 
     def _how(self) -> str:
         off = f"{self.operation.misfit:.0%}"

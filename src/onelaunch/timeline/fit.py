@@ -27,6 +27,10 @@ class Estimate:
     low_us: float
     high_us: float
 
+    def times(self, factor: float) -> Estimate:
+        """The time of ``factor`` of them."""
+        return Estimate(factor * self.us, factor * self.low_us, factor * self.high_us)
+
     def __str__(self) -> str:
         return f"{digits(self.us)} µs ({digits(self.low_us)} to {digits(self.high_us)})"
 

@@ -6,6 +6,7 @@ A picture is a drawing with a sentence that says what it shows, readable on ligh
 from onelaunch.viz.bars import bars, kernel_counts, replay_speeds, time_bars
 from onelaunch.viz.batches import batch_timeline
 from onelaunch.viz.buffers import fixed_buffers
+from onelaunch.viz.costs import cost_line, host_time
 from onelaunch.viz.explore_padding import padding_explorer
 from onelaunch.viz.explore_step import step_explorer
 from onelaunch.viz.explorer import Explorer, in_live_notebook
@@ -34,9 +35,11 @@ __all__ = [
     "batch_timeline",
     "break_even",
     "capture_lists",
+    "cost_line",
     "fixed_buffers",
     "gathered_tokens",
     "host_and_device_lanes",
+    "host_time",
     "in_live_notebook",
     "kernel_counts",
     "measured",
