@@ -1,8 +1,9 @@
 """What a step costs in time: measured here, priced for a GPU that you don't have, or read from a trace.
 
 The modules: ``costs`` (measured on this machine), ``hardware`` (data sheets), ``roofline`` (bytes and operations of
-kernels), ``fusion`` (the kernels of an engine that fuses), ``simulate`` (host and device side by side), ``trace`` (a
-profile of torch.profiler), ``chrome`` (timelines that Perfetto opens).
+kernels of a tape), ``tapes`` (the same for deep models), ``fusion`` (the kernels of an engine that fuses), ``simulate``
+(host and device side by side), ``sweeps`` (over batches and lengths), ``published`` (what others measured, beside it),
+``trace`` (a profile of torch.profiler), ``chrome`` (timelines that Perfetto opens).
 """
 
 from __future__ import annotations

@@ -80,8 +80,10 @@ def _gpu(name: str, *values: float | None, source: str, **other: str) -> Hardwar
     return Hardware(name=name, sources=sources, **dict(zip(_FIELDS, values, strict=True)))  # type: ignore[arg-type]
 
 
+_QUOTED = ", as quoted by others"
 _BY_HEART = "not checked against a vendor's document"
 _PEGAINFER = "susun-blog.com, pegainfer part 4"
+_GA102 = f"NVIDIA Ampere GA102 whitepaper{_QUOTED}"
 _ADA = "NVIDIA Ada GPU architecture whitepaper"
 _HOPPER = "NVIDIA H100 data sheet"
 _BLACKWELL = "NVIDIA Blackwell data sheet (DGX B200)"
@@ -89,22 +91,22 @@ _BLACKWELL = "NVIDIA Blackwell data sheet (DGX B200)"
 HARDWARE: dict[str, Hardware] = {
     gpu.name: gpu
     for gpu in (
-        _gpu("T4", 16, 320, 65, None, 8.1, 40, 4, source="NVIDIA T4 data sheet; Turing architecture whitepaper"),
+        _gpu("T4", 16, 320, 65, None, 8.1, 40, 4, source=f"NVIDIA T4 data sheet{_QUOTED}"),
         _gpu("L4", 24, 300, 121, 121, 30.3, 58, 48, source="NVIDIA L4 data sheet", sms=_BY_HEART, l2_mb=_BY_HEART),
         _gpu("A10", 24, 600, 125, 125, 31.2, 72, 6, source="NVIDIA A10 data sheet", sms=_BY_HEART, l2_mb=_BY_HEART),
         _gpu("A100-40", 40, 1555, 312, 312, 19.5, 108, 40, source="NVIDIA A100 data sheet; Ampere whitepaper"),
         _gpu("A100-80", 80, 2039, 312, 312, 19.5, 108, 40, source="NVIDIA A100 data sheet; Ampere whitepaper"),
         _gpu("H100", 80, 3350, 989, 989, 67, 132, 50, source=f"{_HOPPER} (SXM); Hopper whitepaper"),
-        _gpu("H200", 141, 4800, 989, 989, 67, 132, 50, source="NVIDIA H200 data sheet", l2_mb=_BY_HEART),
+        _gpu("H200", 141, 4800, 989, 989, 67, 132, 50, source="NVIDIA H200 data sheet", l2_mb="50 or 60 by document"),
         _gpu(
             "B200", 180, 7700, 2250, 2250, 75, 148, 126, source=_BLACKWELL,
             memory_gb_s="between 7.7 and 8 TB/s by document", fp32_tflops="75 to 80 by document",
             sms=_BY_HEART, l2_mb=_BY_HEART,
         ),
-        _gpu("RTX 3090", 24, 936, 71, 71, 35.6, 82, 6, source="NVIDIA Ampere GA102 whitepaper"),
-        _gpu("RTX 4090", 24, 1008, 165, 165, 82.6, 128, 72, source=_ADA),
+        _gpu("RTX 3090", 24, 936, 71, 71, 35.6, 82, 6, source=_GA102, sms=_BY_HEART, l2_mb=_BY_HEART),
+        _gpu("RTX 4090", 24, 1008, 165, 165, 82.6, 128, 72, source=_ADA, sms=_BY_HEART, l2_mb=_BY_HEART),
         # Those that published measurements were made on.
-        _gpu("H100 PCIe", 80, 2039, 756, 756, 51, 114, 50, source=f"{_HOPPER} (PCIe)"),
+        _gpu("H100 PCIe", 80, 2039, 756, 756, 51, 114, 50, source=f"{_HOPPER} (PCIe)", l2_mb=_BY_HEART),
         _gpu("RTX 6000 Ada", 48, 960, 364, 364, 91.1, 142, 96, source="NVIDIA RTX 6000 Ada data sheet; " + _ADA),
         _gpu("RTX 5070 Ti", 16, 896, 88, 88, 43.9, 70, 48, source=_BY_HEART, memory_gb_s=_PEGAINFER),
         _gpu("RTX 4080 Laptop", 12, 432, 66, 66, 33, 58, 48, source=f"{_BY_HEART}; rates depend on the laptop's power"),
