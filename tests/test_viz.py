@@ -81,6 +81,7 @@ FIGURES = {
     "lanes, the end": lambda: viz.step_lanes(steps(5, "eager"), window_us=200, start_us=2700),
     "speed-ups": lambda: viz.speedups({"7B": {1: 1.5, 8: 1.2}, "slower": {1: 0.9, 300: 1.0}}, {"7B": {1: (1.4, 1.6)}}),
     "break-even": lambda: viz.break_even(CAPTURES),
+    "running": lambda: viz.running_requests({32: [(0.0, 3), (9.5, 57)], 64: [(0.0, 3), (9.5, 14)]}, burst_s=5),
     "roofline": lambda: viz.roofline({"batch 1": STEP_COSTS, "batch 2": STEP_COSTS[:1]}, "T4"),
     "published": lambda: viz.simulated_against_published([compare(row) for row in published_rows()[::8]]),
     "exact sizes": lambda: viz.padding_staircase(tensorrt_llm(40), 40, batch=37),
@@ -353,6 +354,12 @@ def test_a_capture_pays_when_its_steps_have_saved_what_it_took():
     assert viz.Capture(1, 0).steps == float("inf")
 
 
+def test_the_words_say_how_many_requests_run_under_each_ceiling():
+    figure = viz.running_requests({32: [(0.0, 3), (5.0, 60), (9.0, 57)]}, burst_s=5)
+    assert "with graphs up to 32, 3 to 60 requests run, and 57 at the end" in figure.alt
+    assert "a burst at 5 s" in figure.alt
+
+
 def test_a_list_without_padding_is_drawn_with_what_runs_eagerly():
     assert "37 requests fit into no graph and run eagerly" in FIGURES["exact sizes"]().caption
 
@@ -384,6 +391,8 @@ def test_the_words_say_when_name_and_graph_have_parted():
         (lambda: viz.speedups({}), "1 to 5 curves"),
         (lambda: viz.speedups({"a": {1: 2.0}}, {"b": {1: (1, 2)}}), "a curve for each band"),
         (lambda: viz.break_even({}), "1 to 5 captures"),
+        (lambda: viz.running_requests({}), "1 to 4 curves"),
+        (lambda: viz.running_requests({32: []}), "1 to 4 curves"),
         (lambda: viz.break_even({"a": viz.Capture(1, 0)}), "must save some"),
         (lambda: viz.outcomes({"a": {}}), "no trial"),
         (lambda: viz.outcomes({"a long name " * 9: {"tape": "right"}}), "no room"),

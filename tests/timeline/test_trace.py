@@ -9,6 +9,7 @@ import pytest
 
 from onelaunch.timeline.chrome import ChromeTrace
 from onelaunch.timeline.trace import Trace, open_trace
+from onelaunch.timeline.trace_report import as_text
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 
@@ -47,9 +48,9 @@ def test_where_launches_set_the_pace_the_device_waits_for_the_difference(tmp_pat
     assert whole.kernels == 100
     assert whole.span_us == pytest.approx(99 * 6 + 2)
     assert whole.busy_us == pytest.approx(200)
-    # Of every 6 µs the device computes 2, waits 3 until the next call returns, and 1 until its kernel begins.
-    assert whole.launch_us == pytest.approx(99 * 3)
-    assert whole.queue_us == pytest.approx(99 * 1)
+    # Of every 6 µs the device computes 2, waits 3 until the next call returns, and 1 until the launch has arrived.
+    assert whole.launch_us == pytest.approx(99 * 4)
+    assert whole.queue_us == pytest.approx(0)
     assert whole.sync_us == whole.graph_us == 0
     assert whole.saving_us == pytest.approx(99 * 4)
     assert whole.busy_us + whole.saving_us == pytest.approx(whole.span_us)
@@ -70,10 +71,26 @@ def test_a_wait_for_a_synchronizing_thread_is_no_launch(tmp_path: Path) -> None:
     trace.call("cudaStreamSynchronize", 2, 300, thread=2)  # of another thread: nobody's fault here
     trace.work("b", 50, 60, trace.call("cudaLaunchKernel", 40, 45))
     device = opened(trace, tmp_path).devices[0]
-    # 10 to 50: until 30 the thread synchronizes, until 45 it works and launches, until 50 the kernel is on its way.
-    assert (device.whole.sync_us, device.whole.launch_us, device.whole.queue_us) == (20, 15, 5)
+    # 10 to 50: until 30 the thread synchronizes, until 45 it works and launches, until 50 the launch is on its way.
+    assert (device.whole.sync_us, device.whole.launch_us, device.whole.queue_us) == (20, 20, 0)
     assert device.whole.saving_us == 20
-    assert device.largest[0].cause == "sync"
+
+
+def test_what_lay_in_the_queue_before_the_device_was_free_is_no_late_launch(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    for number in range(9):  # the device waits for each, and begins it 3 µs after the call
+        trace.work(
+            "late", 20 * number + 8, 20 * number + 10, trace.call("cudaLaunchKernel", 20 * number, 20 * number + 5)
+        )
+    first, second = trace.call("cudaLaunchKernel", 200, 204), trace.call("cudaLaunchKernel", 204, 208)
+    trace.work("long", 207, 300, first)
+    trace.work("queued", 302, 310, second)
+    third = trace.call("cudaLaunchKernel", 304, 308)  # returns 2 µs before the device is free, and takes 3 to arrive
+    trace.work("nearly late", 312, 320, third)
+    device = opened(trace, tmp_path).devices[0]
+    assert device.gaps.arrival_us == 3
+    assert device.gaps.launch.tolist()[-3:] == [207 - 170, 0, 1]
+    assert device.gaps.queue.tolist()[-3:] == [0, 2, 1]
 
 
 def test_a_long_wait_of_what_was_launched_long_ago_is_not_a_launch_either(tmp_path: Path) -> None:
@@ -238,8 +255,8 @@ def test_a_number_that_two_launches_share_means_the_one_before(tmp_path: Path) -
         trace._correlation = 6
         trace.work("k", start + 8, start + 20, trace.call("cudaLaunchKernel", start, start + 5))
     whole = opened(trace, tmp_path).devices[0].whole
-    assert whole.queue_us == 3
-    assert whole.launch_us == 1000 + 5 - 20
+    assert whole.queue_us == 0
+    assert whole.launch_us == 1000 + 5 - 20 + 3
 
 
 def test_without_launches_no_wait_has_a_cause(tmp_path: Path) -> None:
@@ -294,6 +311,27 @@ def test_real_traces_give_their_known_answers(name: str) -> None:
     assert sum(parts) == pytest.approx(whole.span_us)
     assert all(a.start_us >= 0 for a in trace.devices[0].largest)
     assert all(a.end_us - a.start_us >= b.end_us - b.start_us for a, b in itertools.pairwise(trace.devices[0].largest))
+
+
+SAID = {  # in README.md and in chapter 18
+    "h100_bert_small_launch_bound": [
+        "Launch-bound: the device waits for the next launch for 92.0 % of the time.",
+        "A graph would save at most 3.59 ms of 3.90 ms (92.1 %) of the profile",
+    ],
+    "h100_qwen_prefill_gpu_bound": ["Not launch-bound: the device is busy for 92.0 % of the time."],
+    "mi300x_vllm_decode_one_graph": ["A graph would save at most 25.1 µs of 10.74 ms"],
+    "mi300x_sglang_decode_one_graph": ["the device is busy for 93.0 % of the 10.51 ms that remain without long waits"],
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_the_book_says_about_real_traces_is_what_the_report_says(name: str) -> None:
+    path = TRACES / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not here: it is no part of this repository")
+    report = " ".join(as_text(open_trace(path)).split())
+    for sentence in SAID[name]:
+        assert sentence in report
 
 
 def test_a_real_decode_step_that_waited_half_a_second_is_still_seen_as_busy() -> None:

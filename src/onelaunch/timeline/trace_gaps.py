@@ -1,14 +1,16 @@
 """Every moment in which a device does nothing, and who is to blame for it.
 
 Where no stream of a device runs anything there is a gap, and the work that ends it tells the cause. It had been
-launched by some call of the host. Until that call returned, the device could not have begun: this part of the gap is
-*launch*, or *sync* as far as the launching thread sat in a synchronization. After the call the work was there, and the
-device did not begin it: *queue*. A gap between two kernels of one graph launch is *graph*: the host has no part in it.
+launched by some call of the host. Until that call had returned and the launch had arrived, the device could not have
+begun: this part of the gap is *launch*, or *sync* as far as the launching thread sat in a synchronization. From then on
+the work was there, and the device did not begin it: *queue*. A gap between two kernels of one graph launch is *graph*:
+the host has no part in it. How long a launch takes to arrive is taken from the trace: from the kernels that an idle
+device had been waiting for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +28,7 @@ class Gaps:
 
     next: index of the activity that ends it. call: index of the call that launched that, -1 where the profile has none.
     launch, sync, queue, graph: the gap by cause; they add up to end - start. saving: what a graph would take from it at
-    most.
+    most. arrival_us: what a launch takes to arrive, the median of this trace.
     """
 
     start: NDArray[np.float64]
@@ -38,13 +40,15 @@ class Gaps:
     queue: NDArray[np.float64]
     graph: NDArray[np.float64]
     saving: NDArray[np.float64]
+    arrival_us: float = 0.0
 
     def __len__(self) -> int:
         return len(self.start)
 
     def where(self, mask: NDArray[np.bool_] | NDArray[np.int64] | slice) -> Gaps:
         """The gaps that ``mask`` names."""
-        return Gaps(*(getattr(self, each.name)[mask] for each in fields(self)))
+        columns = [each.name for each in fields(self) if each.name != "arrival_us"]
+        return replace(self, **{name: getattr(self, name)[mask] for name in columns})
 
 
 def match(device: Spans, calls: Spans) -> NDArray[np.int64]:
@@ -91,12 +95,18 @@ def attribute(
         mine = thread == lane
         sync[mine] = waited(begun[mine]) - waited(start[mine])
     sync = np.where(in_graph, 0, sync)
+    arrival_us = 0.0
+    if len(calls):
+        waited_for = known & ~in_graph & (calls.end[call] > start) & (calls.end[call] < end)
+        delays = (end - calls.end[call])[waited_for & (end - calls.end[call] <= LATENCY_US)]
+        arrival_us = float(np.median(delays)) if len(delays) else 0.0
+        issued = np.clip(np.where(known, calls.end[call] + arrival_us, start), start, end)
     launch = np.where(in_graph, 0, issued - start - sync)
     queue = np.where(in_graph, 0, end - issued)
     graph = np.where(in_graph, end - start, 0)
     # Without a single launch in the trace no gap has a cause, and the bound is all of it.
     saving = np.where(in_graph, 0, launch + np.minimum(queue, LATENCY_US)) if len(calls) else end - start
-    return Gaps(start, end, following, call, launch, sync, queue, graph, saving)
+    return Gaps(start, end, following, call, launch, sync, queue, graph, saving, arrival_us)
 
 
 class _until:

@@ -11,9 +11,9 @@ from onelaunch.timeline.trace import CAUSES, Device, Gap, Stretch, Trace
 WIDTH = 80
 MEANING = {
     "busy": "something runs on the device",
-    "launch": "idle: the next work was not launched yet",
-    "sync": "idle: not launched, the host was synchronizing",
-    "queue": "idle: launched, and not begun yet",
+    "launch": "idle: the next launch had not arrived yet",
+    "sync": "idle: the same, and the host was synchronizing",
+    "queue": "idle: the launch was there, and not begun yet",
     "graph": "idle between two kernels of one graph",
 }
 # From this share of the active time on a device is called busy, or a wait the cause.
@@ -141,6 +141,9 @@ def _host(trace: Trace) -> list[str]:
     lines = [f"{'The host called':40}{'times':>10}{'median':>12}{'in all':>12}"]
     for each in [*trace.launches, *trace.graph_launches]:
         lines.append(f"{each.name:40}{each.calls:>10,}{ms(each.median_us):>12}{ms(each.total_us):>12}")
+    arrival_us = trace.devices[0].gaps.arrival_us
+    if arrival_us:
+        lines.append(f"From the end of a call until an idle device begins: {ms(arrival_us)} (median).")
     return lines
 
 
@@ -159,6 +162,7 @@ def as_dict(trace: Trace) -> dict[str, Any]:
                 "hardware": device.hardware,
                 "streams": device.streams,
                 "attributed": device.attributed,
+                "arrival_us": device.gaps.arrival_us,
                 "verdict": verdict(device.whole, device.attributed),
                 "whole": _stretch(device.whole),
                 "steps": device.steps
@@ -186,7 +190,7 @@ def _stretch(stretch: Stretch) -> dict[str, Any]:
 def ms(value_us: float) -> str:
     """Microseconds for a reader: in µs below one millisecond, in ms below ten seconds."""
     if value_us < 1e3:
-        return f"{value_us:.1f} µs" if value_us else "0 µs"
+        return f"{value_us:.1f} µs" if value_us >= 0.05 else "0 µs"
     return f"{value_us / 1e3:,.2f} ms" if value_us < 1e7 else f"{value_us / 1e6:,.1f} s"
 
 

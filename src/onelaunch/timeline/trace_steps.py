@@ -89,7 +89,7 @@ def _outermost(spans: Spans, members: list[int]) -> list[int]:
     """Those that lie in no other of the same family (a recursive call), in the order of time."""
     kept: list[int] = []
     for index in members:
-        if not kept or spans.start[index] >= spans.end[kept[-1]]:
+        if not kept or spans.end[index] > spans.end[kept[-1]]:
             kept.append(index)
     return kept
 

@@ -23,6 +23,7 @@ from onelaunch.viz.pages import page_table
 from onelaunch.viz.places import Moment, name_and_graph
 from onelaunch.viz.pools import pool_map
 from onelaunch.viz.rooflines import roofline, simulated_against_published
+from onelaunch.viz.running import running_requests
 from onelaunch.viz.steps import step_lanes
 from onelaunch.viz.tables import tape_table
 
@@ -52,6 +53,7 @@ __all__ = [
     "pool_map",
     "replay_speeds",
     "roofline",
+    "running_requests",
     "simulated_against_published",
     "speedups",
     "step_explorer",
