@@ -40,6 +40,7 @@ from onelaunch.padding import (
     tensorrt_llm,
     vllm,
     waste,
+    waste_of,
 )
 
 # %% [markdown]
@@ -145,7 +146,8 @@ viz.capture_lists({name: made.sizes for name, made in lists.items()}, top=128)
 They agree on the start, 1, 2, 4 and 8: at small batch a step is cheap, and rounding 3 up to 8 would cost much more
 than it saves. After that they step by 8 or 16, which is also what matrix products like.
 
-The rules look alike. Their *edges* do not. Ask each engine for a ceiling of 20, then send batches of 3, 17, 20 and 21:
+The rules look alike. Their *edges* do not. Ask each engine for a ceiling of 20, then send batches of 3, 17, 20, 21, and
+600, which is above every list:
 """
 
 # %% tags=["nbval-check-output"]
@@ -158,14 +160,15 @@ edges = (
     tensorrt_llm(asked, padding=True),
     tensorrt_llm(asked),
 )
-print(f"{'a batch of':24}{3:>8}{17:>8}{20:>8}{21:>8}   largest graph")
+batches = (3, 17, 20, 21, 600)
+print(f"{'':21}" + "".join(f"{size:>8}" for size in batches) + "   largest")
 for made in edges:
-    fates = "".join(f"{made.run_as(size):>8}" for size in (3, 17, 20, 21))
-    print(f"{made.engine:24}{fates}   {made.sizes[-1]}")
+    fates = "".join(f"{made.run_as(size):>8}" for size in batches)
+    print(f"{made.engine:21}{fates}{made.sizes[-1]:>10}")
 
 # %% [markdown]
 """
-A number is the size that the batch runs as. The differences are worth an outage:
+A number is the size that the batch runs as; the last column is the largest graph. The differences are worth an outage:
 
 - **mini-sglang** records up to 16. Batches of 17 to 20 run eagerly, and nothing says so.
 - **nano-vllm** records up to 16 as well, looks for a graph for 17 and raises `StopIteration`. Above its ceiling it runs
@@ -230,19 +233,20 @@ viz.padding_staircase(NOTES, top=max(counts), counts=counts)
 
 # %% [markdown]
 """
-Now each list on the same traffic. `waste` counts dummy rows for each live row, and steps that fit into no graph.
+Now each list on the same traffic. `waste_of` counts dummy rows for each live row, and steps that find no graph.
 (Without padding, TensorRT-LLM's list wastes nothing; instead, steps run eagerly.)
 """
 
 # %% tags=["nbval-check-output"]
-for name, made in [*lists.items(), ("inference notes", None)]:
-    sizes = made.sizes if made else NOTES
-    if made is None or made.pads:
-        share = f"{waste(counts, sizes).share:6.1%} padding"
-    else:
-        eager = sum(n for size, n in counts.items() if size not in sizes)
-        share = f"{eager / counts.total():6.1%} eager"
-    print(f"{name:22} {len(sizes):3} graphs {share}")
+for name, made in lists.items():
+    found = waste_of(counts, made)
+    eager = found.eager_steps / counts.total()
+    print(f"{name:22} {len(made.sizes):3} graphs, ", end="")
+    print(f"{found.share:5.1%} padding, {eager:5.1%} eager")
+notes = waste(counts, NOTES)
+print(
+    f"{'inference notes':22} {len(NOTES):3} graphs, {notes.share:5.1%} padding"
+)
 
 # %% [markdown]
 """
@@ -272,7 +276,9 @@ can be found exactly, by *dynamic programming*:
   graphs, the largest of which is `i`. Then with one graph more and the largest `j`, it is the best choice of `i`
   below `j`: batches up to `i` as before, those between at the size of `j`.
 
-`best_sizes` does that. It takes the traffic and a budget:
+Trying every `i` for every `j` would do. `best_sizes` is quicker still: for each `i` the rows are a straight line in the
+size of `j`, and only the lowest line matters, so one walk over the lines finds every choice. It takes the traffic and a
+budget:
 """
 
 # %% tags=["nbval-check-output"]
@@ -283,7 +289,21 @@ for budget in (4, 8, 13):
 
 # %% [markdown]
 """
-With 13 graphs it wastes much less than the 13 of the notes. And against the engines, for every number of graphs:
+With 13 graphs it wastes much less than the 13 of the notes. It is quick enough to be called whenever the traffic has
+changed. Here all sizes up to 512 occur, and it may take as many graphs as vLLM does:
+"""
+
+# %%
+import time
+
+everything = {size: 1 + size * 7919 % 101 for size in range(1, 513)}
+start = time.perf_counter()
+best_sizes(everything, len(vllm().sizes))
+print(f"{1e3 * (time.perf_counter() - start):.0f} ms on this machine")
+
+# %% [markdown]
+"""
+And against the engines, for every number of graphs:
 """
 
 # %%
@@ -319,7 +339,6 @@ for name, sizes in points.items():
 
 # %% [markdown]
 """
-
 Do not overdo it. The list was made for one histogram. On other traffic it may be worse than an even one:
 """
 
@@ -329,6 +348,37 @@ tuned = best_sizes(counts, 13, CEILING)
 for name, traffic_now in (("all day", counts), ("only at night", night)):
     ours, theirs = waste(traffic_now, tuned), waste(traffic_now, NOTES)
     print(f"{name:14} tuned {ours.share:5.1%}   even {theirs.share:5.1%}")
+
+# %% [markdown]
+"""
+### Try it
+
+Choose a list and traffic, and move the batch. The area between the stairs and the diagonal is what is computed for
+nobody; what it costs depends on how often a batch falls there. "The best for this traffic" is what `best_sizes` finds;
+"your own" takes what you type.
+"""
+
+# %%
+explorer = viz.padding_explorer(
+    {"inference notes": NOTES, **lists},
+    {"all day": counts, "only at night": night},
+)
+explorer
+
+# %% [markdown]
+"""
+Try this: find the list of the engines that wastes least at night. Then give "the best for this traffic" as few graphs
+as you can, until it wastes more than that list.
+
+In a running notebook, the same knobs are there as widgets, which draw with Python. (Nothing shows in a page: widgets
+need a kernel.)
+"""
+
+# %%
+from IPython.display import display
+
+if viz.in_live_notebook():
+    display(explorer.widgets())
 
 # %% [markdown]
 """

@@ -114,7 +114,7 @@ def sphinx(builder: str) -> int:
     shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
     jupyter_book = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
     command = [*jupyter_book, "build", str(ROOT), "-W", "-n", "--keep-going", "--builder", builder]
-    env = os.environ | {"PYTHONUNBUFFERED": "1"}
+    env = os.environ | {"PYTHONUNBUFFERED": "1", "ONELAUNCH_STATIC": "1"}  # a page has no kernel: no widgets in it
     lines = []
     with subprocess.Popen(
         command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
