@@ -22,6 +22,8 @@ def test_a_name_is_found_whatever_its_case_and_an_unknown_one_lists_all() -> Non
 
 
 def test_your_own_gpu_is_taken_as_it_is() -> None:
+    with pytest.raises(TypeError, match="NoneType"):
+        hardware(None)  # type: ignore[arg-type]
     mine = Hardware("mine", 8, 100, 10, None, 1, 10, 1)
     assert hardware(mine) is mine
     with pytest.raises(ValueError, match="sms"):

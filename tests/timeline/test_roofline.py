@@ -119,3 +119,25 @@ def test_time_is_the_slower_of_bytes_and_operations_and_never_below_the_floor() 
     assert time_us(replace(bytes_bound, extra_us=7), gpu, ideal) == 17
     with pytest.raises(ValueError, match="at most 1"):
         Efficiency(memory=1.2)
+
+
+def test_paged_attention_keeps_results_that_nobody_reads_and_what_was_written_in_place() -> None:
+    def build() -> Callable[[], object]:
+        q, k, v = (torch.empty(2, 4, tokens, 8) for tokens in (1, 64, 64))
+        index, seen = torch.zeros(64, dtype=torch.int64), []
+
+        def step() -> Tensor:
+            keys, values = (memory.index_select(2, index) for memory in (k, v))
+            seen.append(keys)  # a result that only attention reads
+            out = torch.nn.functional.scaled_dot_product_attention(q + 1, keys, values)
+            return out.mul_(2)
+
+        return step
+
+    tape = record_shapes(build)
+    paged = [cost.name for cost in kernel_costs(tape, context_len=10)]
+    assert len(tape.kernels) == len(paged) + 2
+    assert not any("index_select" in name for name in paged)
+    assert any("mul_" in name for name in paged)
+    with pytest.raises(ValueError, match="at least 1"):
+        kernel_costs(tape, context_len=0)

@@ -105,5 +105,8 @@ def test_nonsense_is_refused() -> None:
         lay_out([])
     with pytest.raises(ValueError, match="piecewise"):
         lay_out(SHORT, "replay")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="queue"):
-        LaunchCosts(queue=0)
+    for wrong in ({"queue": 0}, {"launch_us": -1.0}, {"node_us": float("nan")}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            LaunchCosts(**wrong)
+    with pytest.raises(TypeError, match="lay_out"):
+        simulate([1.0, 2.0], "H100")  # type: ignore[list-item]

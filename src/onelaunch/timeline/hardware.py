@@ -62,6 +62,8 @@ def hardware(name: str | Hardware) -> Hardware:
     """
     if isinstance(name, Hardware):
         return name
+    if not isinstance(name, str):
+        raise TypeError(f"a GPU is a name or a Hardware, found {type(name).__name__}")
     for known in HARDWARE.values():
         if known.name.casefold() == name.strip().casefold():
             return known

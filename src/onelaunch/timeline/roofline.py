@@ -57,7 +57,7 @@ class Efficiency:
     def __post_init__(self) -> None:
         if not (0 < self.memory <= 1 and 0 < self.compute <= 1):
             raise ValueError(f"shares must be above 0 and at most 1, found {self.memory=}, {self.compute=}")
-        if self.floor_us < 0 or self.added_us < 0:
+        if not (self.floor_us >= 0 and self.added_us >= 0):
             raise ValueError(f"times cannot be negative, found {self.floor_us=}, {self.added_us=}")
 
 
@@ -88,20 +88,22 @@ def kernel_costs(tape: Tape, context_len: int | None = None) -> list[KernelCost]
 
 
 def _without_gathers(tape: Tape) -> list[Kernel]:
-    """The kernels still needed where attention reads the cache itself: of what it was given, only the query."""
-    read = {ref.buffer for kernel in tape.kernels for ref in kernel.reads}
-    needed = {
-        buffer.index
-        for buffer in tape.buffers
-        # A backend keeps slots and masks for the next layer, as outputs that the graph itself reads.
-        if buffer.outside or (buffer.kind == "output" and buffer.index not in read)
-    }
+    """The kernels that are left where attention reads the cache itself: of what it was given, only the query."""
+    wanted: dict[int, list[bool]] = {}  # buffer -> for each later kernel that reads it, whether that still does
     kept = []
     for kernel in reversed(tape.kernels):
-        if any(ref.buffer in needed for ref in kernel.writes):
+        written = {ref.buffer for ref in kernel.writes}
+        readers = [still for buffer in written for still in wanted.get(buffer, [])]
+        outside = any(tape.buffers[buffer].outside for buffer in written)
+        # What nobody reads is a result. What was read and no longer is belonged to a gather, results or not: a backend
+        # keeps slots and masks for the next layer.
+        keep = outside or not readers or any(readers)
+        if keep:
             kept.append(kernel)
-            reads = kernel.reads[:1] if _operator(kernel) in _ATTENTION else kernel.reads
-            needed.update(ref.buffer for ref in reads)
+        for position, ref in enumerate(kernel.reads):
+            if ref.buffer not in written:
+                replaced = position > 0 and _operator(kernel) in _ATTENTION
+                wanted.setdefault(ref.buffer, []).append(keep and not replaced)
     return kept[::-1]
 
 

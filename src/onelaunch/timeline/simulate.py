@@ -44,7 +44,7 @@ class LaunchCosts:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value < (1 if name == "queue" else 0):
+            if not value >= (1 if name == "queue" else 0):
                 raise ValueError(f"{name} is too small: {value!r}")
 
 
@@ -144,6 +144,8 @@ def simulate(
     """
     gpu = hardware(gpu)
     costs = kernels if isinstance(kernels, Sequence) else kernel_costs(kernels, context_len)
+    if not all(isinstance(cost, KernelCost) for cost in costs):
+        raise TypeError("simulate needs a tape or KernelCosts; lay_out takes [(name, microseconds), ...].")
     known: dict[tuple[object, ...], float] = {}  # layers are alike
     times = []
     for cost in costs:

@@ -134,9 +134,12 @@ def simulated_against_published(comparisons: Sequence[Comparison]) -> Figure:
             near += abs(off - 1) <= 0.1
             if abs(off - 1) > 0.25 and (engine, off > 1) not in named:
                 named.add((engine, off > 1))
-                canvas.text(
-                    x + (-8 if off > 1 else 0), y + (-9 if off > 1 else 17), engine, "right" if off > 1 else "center"
-                )
+                if off > 1:
+                    canvas.text(x - 8, y - 9, engine, "right")
+                else:  # on a line down to where nothing else is
+                    under = y + 30 + 22 * sum(not above for _, above in named)
+                    canvas.line([(x, y + 5), (x, under - 8)], GREY)
+                    canvas.text(x + 6, under, engine, "right")
     x = 0.0
     for color, mode in ((BLUE, "eager"), (ORANGE, "with a graph")):
         canvas.box(x, plot + 42, 8, 8, color, fill=0.6, radius=4)
