@@ -1,6 +1,11 @@
-"""Notebooks under nbval: what must not pass, does not. Each case is one of nbval's own ways of letting it pass."""
+"""Notebooks under nbval: what must not pass, does not. Each case is one of nbval's own ways of letting it pass.
+
+One run judges all of them, since starting pytest takes longer than most of the notebooks.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -18,44 +23,50 @@ def cell(source: str, prints: str | None = None, count: int | None = 1):
     return made
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Runs a notebook of these cells and returns the problems found."""
-
-    def run(*cells, cell_timeout_s: float = 60) -> list[str]:
-        path = tmp_path / "example.ipynb"
-        nbformat.write(new_notebook(cells=list(cells), metadata=METADATA), path)
-        return nbval_run.run([path], tmp_path, cell_timeout_s)
-
-    return run
-
-
-def test_a_notebook_whose_outputs_are_right_passes(run):
-    assert run(cell("x = 2"), cell("print(x)", prints="2\n")) == []
+NOTEBOOKS = {
+    "right": [cell("x = 2"), cell("print(x)", prints="2\n")],
+    "wrong": [cell("print(2)", prints="3\n"), cell("x = 1")],
+    "raises": [cell("1 / 0")],
+    "uncounted": [cell("print(2)", prints="2\n", count=None)],
+    "slow": [cell("import time; time.sleep(30)"), cell("x = 1")],
+    "skipped": [cell("# NBVAL_SKIP\n1 / 0")],
+    "dies": [cell("import os; os._exit(1)"), cell("x = 1")],
+}
 
 
-def test_a_wrong_stored_output_fails(run):
-    (problem,) = run(cell("print(2)", prints="3\n"), cell("x = 1"))
-    assert "failure" in problem
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What was found wrong with all of them."""
+    folder = tmp_path_factory.mktemp("notebooks")
+    paths = []
+    for name, cells in NOTEBOOKS.items():
+        paths.append(folder / f"{name}.ipynb")
+        nbformat.write(new_notebook(cells=cells, metadata=METADATA), paths[-1])
+    return nbval_run.run(paths, folder, cell_timeout_s=4)
 
 
-def test_a_cell_that_raises_fails(run):
-    assert run(cell("1 / 0"))
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("right", []),
+        ("wrong", ["Cell 0: failure"]),
+        ("raises", ["Cell 0: failure"]),
+        ("uncounted", ["Cell 0: failure"]),  # a stored output without an execution count
+        ("slow", ["Cell 0: failure"]),
+        ("skipped", ["Cell 0: skipped"]),
+        ("dies", ["Cell 0: failure", "Cell 1: skipped"]),
+    ],
+)
+def test_only_what_is_right_passes(problems: list[str], name: str, found: list[str]) -> None:
+    assert [problem for problem in problems if problem.startswith(name)] == [f"{name}.ipynb {what}" for what in found]
 
 
-def test_a_stored_output_without_an_execution_count_fails(run):
-    assert run(cell("print(2)", prints="2\n", count=None))
+def test_nothing_else_is_found(problems: list[str]) -> None:
+    assert all(problem.startswith(tuple(NOTEBOOKS)) for problem in problems)
 
 
-def test_a_cell_that_takes_too_long_fails(run):
-    (problem,) = run(cell("import time; time.sleep(30)"), cell("x = 1"), cell_timeout_s=2)
-    assert "Cell 0" in problem
-    assert "failure" in problem
-
-
-def test_a_cell_that_is_skipped_fails(run):
-    assert run(cell("# NBVAL_SKIP\n1 / 0"))
-
-
-def test_a_kernel_that_dies_fails(run):
-    assert run(cell("import os; os._exit(1)"), cell("x = 1"), cell_timeout_s=5)
+def test_a_cell_that_was_never_run_is_missed(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text('<testsuites><testcase classname="a.ipynb" name="Cell 0"/></testsuites>')
+    assert nbval_run.problems_in(report, expected=1) == []
+    assert nbval_run.problems_in(report, expected=2) == ["1 cells were run, but the notebooks hold 2 code cells"]

@@ -3,7 +3,7 @@
 python book/scripts/notebooks.py build            what changed since the last build
 python book/scripts/notebooks.py build 02 --force
 python book/scripts/notebooks.py check            without running anything; exit code 1 and a diff if one differs
-python book/scripts/notebooks.py test             every notebook under nbval
+python book/scripts/notebooks.py test             every notebook under nbval, from an empty folder
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import difflib
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+import elsewhere
 import nbval_run
 from notebook_build import NotebookError, assemble, execute, keep_checked_outputs, output_problems, to_text
 from notebook_lint import lint
@@ -144,14 +146,16 @@ def describe(book: NotebookNode) -> list[str]:
 
 
 def run_under_nbval(names: Sequence[str] = (), cell_timeout_s: float | None = None) -> int:
-    """Run the notebooks under nbval. Returns the exit code."""
+    """Run the notebooks under nbval, each with nothing but itself: an empty folder, a Python that lacks onelaunch until
+    the first cell has fetched it, as on Colab. Returns the exit code."""
     targets = [source.with_suffix(".ipynb") for source in sources(names)]
     missing = [path.name for path in targets if not path.exists()]
     if missing:
         print(f"not built yet: {', '.join(missing)}. Run `make notebooks` first.", file=sys.stderr)
         return 1
     limit = {} if cell_timeout_s is None else {"cell_timeout_s": cell_timeout_s}
-    problems = nbval_run.run(targets, ROOT, **limit)
+    with tempfile.TemporaryDirectory() as folder:
+        problems = nbval_run.run(targets, ROOT, **limit, where=elsewhere.make(Path(folder)))
     for problem in problems:
         print(f"nbval: {problem}", file=sys.stderr)
     return 1 if problems else 0

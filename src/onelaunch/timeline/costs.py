@@ -166,7 +166,7 @@ class Costs:
                 else f"<td>{digits(time.us)}</td><td>{_interval(time)}</td>"
             )
             body.append(f'<tr><td style="text-align:left">{escape(name)}</td>{cells}</tr>')
-        head = f'<tr><th></th><th scope="col">µs</th><th scope="col">{CONFIDENCE:.0%} interval</th></tr>'
+        head = f'<tr><td></td><th scope="col">µs</th><th scope="col">{CONFIDENCE:.0%} interval</th></tr>'
         return (
             f"<p>What asking for an operation costs. Measured on {escape(self.machine)}.</p>"
             f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table><p>{escape(self._how())}</p>"
