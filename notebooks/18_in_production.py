@@ -26,6 +26,7 @@ look at what remains without it. 4: next to nothing; it is one already.
 """
 
 # %%
+import os
 import time
 import warnings
 from collections import deque
@@ -41,6 +42,8 @@ from onelaunch.padding import (
     tensorrt_llm,
     vllm,
 )
+
+os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler says nothing of itself
 
 # %% [markdown]
 """
@@ -66,7 +69,7 @@ Time grows with the number of graphs. Memory hardly does: they share one pool, a
 | model, engine | sizes | time | memory |
 |---|---|---|---|
 | Llama-3.2-1B, vLLM | 35 | 14 s | 0.21 GiB |
-| Llama-3-8B, vLLM | 35 | 10 to 15 s | 0.32 GiB |
+| Llama-3-8B, vLLM | its list | 10 to 15 s | 0.32 GiB |
 | Llama-3.1-8B, vLLM V1 | each | 0.05 to 0.07 s | 24 to 28 MiB large, 6 to 8 MiB small |
 | Llama-4-Maverick, SGLang | its list | 19.5 s | 6.19 GB |
 | 5,427 captures, PyTorch | each under garbage collection, then without | 80, then 24 s | |
@@ -193,7 +196,7 @@ Read from the engines' source or reported by their users. The versions are in th
 
 | what | what happens | where |
 |---|---|---|
-| a switch left on: `enforce_eager`, `--disable-cuda-graph` | everything runs eagerly | every engine has one, and it is what people set first when something fails |
+| a switch left on: `enforce_eager`, `--disable-cuda-graph` | everything runs eagerly | engines have one, and set while debugging it stays |
 | a batch above the list | that step runs eagerly; nano-vllm raises above its list and below its ceiling | all |
 | a batch that is not in the list | that step runs eagerly | TensorRT-LLM, unless padding is switched on |
 | no free page for the dummy | that step is not padded, so it may find no graph | TensorRT-LLM |
