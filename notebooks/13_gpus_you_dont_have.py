@@ -664,7 +664,8 @@ evenly, the links between GPUs, other processes on the host, and everything that
    on a B200?
 4. Refit vLLM and SGLang without the 32B row (`benchmarks/published.py` shows how), and explain what its prediction
    says about host machines.
-5. Price the T3 rows in float32 instead of float16. Which of the two explains the published times better?
+5. The report says that Chatterbox's T3 ran in float16. Fit its rows again as float32 (`replace(row, dtype="fp32")`).
+   The errors stay the same. Which parameter changes, and which of the two do you believe now?
 
 ## Further reading
 

@@ -1,6 +1,8 @@
 """The table of GPUs."""
 
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 
@@ -34,3 +36,8 @@ def test_t4_has_no_bfloat16_and_says_what_to_do() -> None:
     with pytest.raises(ValueError, match="float16"):
         hardware("T4").tflops("bf16")
     assert hardware("T4").tflops("fp16") == 65
+
+
+def test_the_timeline_needs_no_torch() -> None:
+    code = "import sys, onelaunch.timeline, onelaunch.timeline.published; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
