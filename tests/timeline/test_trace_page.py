@@ -15,6 +15,7 @@ from onelaunch import cli
 from onelaunch.timeline import LaunchCosts, lay_out, trace_html
 from onelaunch.timeline.chrome import ChromeTrace, from_steps
 from onelaunch.timeline.trace import open_trace
+from onelaunch.timeline.trace_report import as_text
 
 
 def decode(steps: int = 6, kernels: int = 40) -> ChromeTrace:
@@ -49,6 +50,27 @@ def test_every_span_is_there_and_knows_its_launch(tmp_path: Path) -> None:
     starts = {span[0] for span in lanes["host: calls of the runtime"]}
     assert all(span[5] in starts and span[5] < span[0] for span in kernels)
     assert len(lanes["host: annotations"]) == 6
+
+
+def test_every_device_is_drawn_below_the_thread_that_launches_for_it(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    for device in (0, 1):
+        for number in range(3):
+            call = trace.call("cudaLaunchKernel", 10 * number, 10 * number + 4, thread=1 + device)
+            trace.work("ncclDevKernel_AllReduce", 10 * number + 5, 10 * number + 8, call, device=device)
+    seen = open_trace(trace.save(tmp_path / "t.json"))
+    lanes = data_of(trace_html.as_html(seen))["lanes"]
+    names = [lane["name"] for lane in lanes]
+    assert names == [
+        "host for GPU 0: calls of the runtime",
+        "GPU 0: stream 7",
+        "GPU 0: waits, by cause",
+        "host for GPU 1: calls of the runtime",
+        "GPU 1: stream 7",
+        "GPU 1: waits, by cause",
+    ]
+    assert [lane.get("calls") for lane in lanes] == [None, 0, None, None, 3, None]
+    assert "while it waits for the other GPUs" in as_text(seen)
 
 
 def test_a_large_trace_makes_a_small_page_that_keeps_the_step_in_the_middle(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from onelaunch.timeline.trace_report import as_text, ms, plural, saving, short, 
 
 BUDGET = 24_000  # spans in one page, about 1 MB
 BUCKETS = 2_000  # what is shorter than this part of the whole, and has a neighbour as near, may be merged
+DEVICES = 4
 STREAMS = 8  # lanes for streams; the rest share the last one
 GENERATOR = '<meta name="generator" content="onelaunch trace">'
 
@@ -38,9 +40,9 @@ KEYS = [
 
 
 def as_html(trace: Trace) -> str:
-    """The page. The device drawn is the one with the most kernels."""
+    """The page. Its sentences are about the device with the most kernels; ``DEVICES`` of them are drawn."""
     device = trace.devices[0]
-    page = _Page(trace, device)
+    page = _Page(trace, trace.devices[:DEVICES])
     steps = device.steps
     stretch = steps.median if steps is not None else device.whole
     what = "a step" if steps is not None and steps.are_steps else "a repetition" if steps is not None else "the profile"
@@ -50,10 +52,9 @@ def as_html(trace: Trace) -> str:
         about.append(
             f"{len(steps.all):,} times {'a step' if steps.are_steps else 'the same kernels'}, by {steps.source}"
         )
-    if len(trace.devices) > 1:
-        others = ", ".join(each.number for each in trace.devices[1:])
+    if len(trace.devices) > DEVICES:
+        others = ", ".join(each.number for each in trace.devices[DEVICES:])
         about.append(f"not drawn, and in the text below: GPU {others}")
-    page.fill()
     fields = {
         "TITLE": html.escape(trace.path.name),
         "ABOUT": html.escape(", ".join(filter(None, about))),
@@ -89,46 +90,57 @@ def _waits(device: Device) -> str:
 class _Page:
     """The lanes of one page, and the names that their spans refer to."""
 
-    def __init__(self, trace: Trace, device: Device) -> None:
-        self.trace, self.device = trace, device
+    def __init__(self, trace: Trace, devices: Sequence[Device]) -> None:
+        self.trace, self.main = trace, devices[0]
         self.names: dict[str, int] = {}
         self.lanes: list[dict[str, Any]] = []
-        self.call_lane = -1
         self.kept = self.merged = 0
-        self.focus = _busiest_part(device, device.steps.median if device.steps is not None else device.whole)
+        self.per_lane = BUDGET // sum(4 + min(device.streams, STREAMS) for device in devices)
+        self.focus = _busiest_part(
+            self.main, self.main.steps.median if self.main.steps is not None else self.main.whole
+        )
+        call_lanes: dict[int, int] = {}
+        for device in devices:
+            thread = self._thread(device)
+            if thread is not None and thread not in call_lanes:
+                call_lanes[thread] = self._host(thread, f" for GPU {device.number}" if len(devices) > 1 else "")
+            self._streams(device, -1 if thread is None else call_lanes[thread])
+            self._gaps(device)
 
-    def fill(self) -> None:
-        device, host = self.device, self.trace.profile.host
-        calls, call_of = self.trace.calls, self.device.call_of
+    def _thread(self, device: Device) -> int | None:
+        """The thread that launched most of the device's work."""
+        known = device.call_of[device.call_of >= 0]
+        threads, counts = np.unique(self.trace.calls.lane[known], return_counts=True)
+        return int(threads[counts.argmax()]) if len(threads) else None
+
+    def _host(self, thread: int, whose: str) -> int:
+        """Lanes of a thread. Returns the number of the one with its calls."""
+        host = self.trace.profile.host
+        here = host.where(host.lane == thread)
+        self._lane(f"host{whose}: annotations", here.where(here.kind == ANNOTATION), lambda name: GREY)
+        operators = here.where(here.kind == OPERATOR)
+        self._lane(f"host{whose}: operators", operators.where(_outermost(operators)), lambda name: SKY)
+        self._lane(f"host{whose}: calls of the runtime", here.where(here.kind == RUNTIME), _color_of_call)
+        return len(self.lanes) - 1
+
+    def _streams(self, device: Device, call_lane: int) -> None:
+        calls, call_of, profile = self.trace.calls, device.call_of, self.trace.profile
         known = call_of >= 0
-        threads, counts = np.unique(calls.lane[call_of[known]], return_counts=True)
-        if len(threads):
-            here = host.where(host.lane == threads[counts.argmax()])
-            self._lane("host: annotations", here.where(here.kind == ANNOTATION), lambda name: GREY)
-            operators = here.where(here.kind == OPERATOR)
-            self._lane("host: operators", operators.where(_outermost(operators)), lambda name: SKY)
-            self.call_lane = len(self.lanes)
-            self._lane("host: calls of the runtime", here.where(here.kind == RUNTIME), _color_of_call)
         streams, counts = np.unique(device.spans.lane, return_counts=True)
         order = streams[np.argsort(-counts, kind="stable")]
         launched = np.where(known, calls.start[call_of], np.nan) if len(calls) else np.full(len(call_of), np.nan)
-        is_graph = np.array([bool(GRAPH_LAUNCH.search(name)) for name in self.trace.profile.names], bool)
+        is_graph = np.array([bool(GRAPH_LAUNCH.search(name)) for name in profile.names], bool)
         in_graph = known & is_graph[calls.name[call_of]] if len(calls) else known
         color = np.where(device.spans.kind != KERNEL, PURPLE, np.where(in_graph, GREEN, ORANGE))
         for number, stream in enumerate(order[:STREAMS].tolist()):
             last = number == STREAMS - 1 and len(order) > STREAMS
             mine = np.isin(device.spans.lane, order[number:]) if last else device.spans.lane == stream
-            label = self.trace.profile.lanes[stream].number
-            name = (
-                f"GPU {device.number}: {len(order) - number} more streams"
-                if last
-                else f"GPU {device.number}: stream {label}"
-            )
-            self._add(name, device.spans.where(mine), color[mine], launched[mine])
-        self._gaps()
+            name = f"{len(order) - number} more streams" if last else f"stream {profile.lanes[stream].number}"
+            self._add(f"GPU {device.number}: {name}", device.spans.where(mine), color[mine], launched[mine])
+            self.lanes[-1]["calls"] = call_lane
 
-    def _gaps(self) -> None:
-        gaps, device = self.device.gaps, self.device
+    def _gaps(self, device: Device) -> None:
+        gaps = device.gaps
         causes = np.stack([getattr(gaps, cause) for cause in CAUSES])
         largest = causes.argmax(axis=0) if len(gaps) else np.zeros(0, np.int64)
         color = np.array([CAUSE_COLORS[cause] for cause in CAUSES])[largest]
@@ -149,7 +161,7 @@ class _Page:
     ) -> None:
         """A lane. named: the names are those of the page already."""
         rows: list[list[Any]] = []
-        for first, last in _groups(spans, self.focus, self.device.whole.span_us, BUDGET // 6):
+        for first, last in _groups(spans, self.focus, self.main.whole.span_us, self.per_lane):
             count = last - first
             start = float(spans.start[first])
             number = int(spans.name[first]) if named else self._name(self.trace.profile.names[spans.name[first]])
@@ -173,16 +185,16 @@ class _Page:
         )
 
     def as_json(self) -> str:
-        whole, (start, end) = self.device.whole, self.focus
+        whole, (start, end) = self.main.whole, self.focus
         starts = [row[0] for lane in self.lanes for row in lane["spans"][:1]]
+        ends = [row[0] + row[1] for lane in self.lanes for row in lane["spans"][-1:] if "calls" in lane]
         data = {
             "lanes": self.lanes,
             "names": list(self.names),
             "keys": KEYS,
-            "callLane": self.call_lane,
-            "span": [round(min([whole.start_us, *starts]), 2), round(whole.end_us, 2)],
+            "span": [round(min([whole.start_us, *starts]), 2), round(max([whole.end_us, *ends]), 2)],
             "focus": [round(start - 0.02 * (end - start), 2), round(end + 0.02 * (end - start), 2)],
-            "waits": [[round(gap.start_us, 2), round(gap.end_us, 2)] for gap in self.device.largest],
+            "waits": [[round(gap.start_us, 2), round(gap.end_us, 2)] for gap in self.main.largest],
         }
         return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 

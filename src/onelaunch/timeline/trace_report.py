@@ -16,6 +16,7 @@ MEANING = {
     "queue": "idle: the launch was there, and not begun yet",
     "graph": "idle between two kernels of one graph",
 }
+COLLECTIVE = re.compile(r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter", re.IGNORECASE)
 # From this share of the active time on a device is called busy, or a wait the cause.
 BUSY, BOUND = 0.90, 0.25
 
@@ -132,6 +133,8 @@ def _slowest(device: Device) -> list[str]:
     lines = [f"{'Kernels that take most':56}{'calls':>10}{'in all':>12}"]
     for name, calls, took in device.slowest:
         lines.append(f"{short(name, 55):56}{calls:>10,}{ms(took):>12}")
+    if any(COLLECTIVE.search(name) for name, _, _ in device.slowest):
+        lines += _wrap("A collective counts as busy while it waits for the other GPUs: compare the ranks' traces.")
     return lines
 
 
