@@ -22,7 +22,7 @@ from sphinx.application import Sphinx
 import pyodide_files
 
 KEYS = ("ex01", "ex02", "ex03", "ex08", "ex10")
-SCRIPTS = ("editor.js", "runner.js", "page.js")  # in this order
+SCRIPTS = ("editor.js", "runner.js", "store.js", "page.js")  # in this order
 WORKER = "worker.js"
 SLOWER = 2  # a step gets this many times what it gets outside of a browser
 PACKAGE = "onelaunch.zip"
@@ -61,7 +61,11 @@ def cells(notebook: Path) -> list[dict[str, str]]:
 def modules(source: Path, notebooks: dict[str, Path]) -> list[str]:
     """The files below ``source`` that judging these exercises needs: key -> notebook. Raises ValueError where one of
     them imports torch: what an exercise of the page needs must come without."""
-    wanted = ["onelaunch.grading.in_page", *(f"onelaunch.grading.checks.{key}" for key in notebooks)]
+    wanted = [
+        "onelaunch.grading.in_page",
+        "onelaunch.grading.checks",
+        *(f"onelaunch.grading.checks.{key}" for key in notebooks),
+    ]
     for notebook in notebooks.values():
         for cell in cells(notebook):
             wanted += imported(ast.parse(cell["source"]))

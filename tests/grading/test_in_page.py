@@ -36,6 +36,13 @@ def test_a_right_answer_passes_and_a_new_beginning_forgets_it():
     assert len(verdict["hints"]) == 3
 
 
+def test_a_cell_that_changes_the_grader_changes_nothing():
+    cell(
+        "import onelaunch.grading.base as base, onelaunch.grading.checks.ex02 as ex02\nbase.FAIL = 'PASS'\ndel ex02.exercise"
+    )
+    assert ask("check", exercise="ex02", number=1)["status"] == "FAIL"
+
+
 def test_what_a_cell_prints_is_shown_as_far_as_there_is_room():
     assert cell("import sys\nprint('a')\nprint('b', file=sys.stderr)")["printed"] == "a\nb\n"
     printed = cell("for _ in range(3):\n    print('x' * 9_999)")["printed"]

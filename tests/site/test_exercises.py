@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Visit, watch
+from conftest import MEASURE, Visit, watch
 
 from exercise_pages import cells, exercises, page_of
 from project import ROOT
@@ -36,6 +36,7 @@ class Exercise:
     page: Any
     url: str
     visit: Visit
+    loaded: list[str]  # addresses, the worker's too
 
     def run(self, name: str = "Check everything") -> str:
         """Press a button and wait for the end. Returns what the page then says about it."""
@@ -67,11 +68,13 @@ def opened(browser: Any, address: str, key: str, **changes: Any) -> Iterator[Exe
     context.set_default_timeout(20_000)
     page, visit = context.new_page(), Visit()
     watch(page, visit, address)
+    loaded: list[str] = []
+    page.on("request", lambda request: loaded.append(request.url))
     url = f"{address}/exercises/{NOTEBOOKS[key].stem}.html"
     if changes:
         page.route(url, lambda route: route.fulfill(response=(got := route.fetch()), body=changed(got.text(), changes)))
     page.goto(url)
-    yield Exercise(page, url, visit)
+    yield Exercise(page, url, visit, loaded)
     context.close()
 
 
@@ -106,7 +109,12 @@ def reference(key: str) -> dict[str, str]:
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize("key", pages(*NOTEBOOKS))
 def test_a_stub_scores_nothing_the_reference_everything_and_no_other_host_is_asked(exercise, key):
+    exercise.page.wait_for_load_state("networkidle")
+    assert [url for url in exercise.loaded if "pyodide" in url or "worker.js" in url] == [], (
+        "loaded before the first Run"
+    )
     exercise.run()
+    assert [url for url in exercise.loaded if "pyodide.asm.wasm" in url]
     count = len(exercise.statuses())
     assert exercise.statuses() == ["NOT STARTED"] * count
     assert exercise.score() == f"0 of {count}"
@@ -142,6 +150,11 @@ def test_an_endless_loop_is_stopped_and_the_next_run_works(browser, address, key
         failed = exercise.page.locator(".exercise-check").first.inner_text()
         for words in ("captured_size(3, [1, 2, 4, 8, 16, 24, 32])", "ZeroDivisionError", "line 2"):
             assert words in failed
+        for scheme in ("dark", "light"):  # with verdicts, errors and output in sight
+            exercise.page.evaluate("scheme => { document.documentElement.dataset.theme = scheme; }", scheme)
+            measured = exercise.page.evaluate(MEASURE)
+            assert (measured["theme"], measured["low"], measured["twice"]) == (scheme, [], [])
+            assert measured["overflow"] <= 0
 
 
 @pytest.mark.parametrize("key", pages(FIRST))

@@ -21,31 +21,14 @@
     return element;
   };
 
-  // ---- What the reader wrote, kept by the browser if it lets us.
-  const VERSION = 1;
-  const place = `onelaunch.exercise.${data.key}`;
-  let stored = {};
-  let storing = true;
-  try {
-    const found = JSON.parse(localStorage.getItem(place));
-    if (found?.version === VERSION) stored = found;
-    localStorage.setItem(`${place}.try`, "");
-    localStorage.removeItem(`${place}.try`);
-  } catch (error) {
-    storing = error instanceof SyntaxError; // what is there is no JSON, which is no reason to keep nothing
-  }
-  const keep = () => {
-    const texts = {};
-    for (const cell of editors) if (cell.field.value !== cell.source) texts[`${cell.role}:${cell.name}`] = cell.field.value;
-    const release = stored.release && Object.keys(texts).length ? stored.release : data.release;
-    try {
-      localStorage.setItem(place, JSON.stringify({ version: VERSION, release, texts }));
-    } catch {
-      if (storing) notes.append(make("p", NOT_KEPT));
-      storing = false;
-    }
-  };
   const NOT_KEPT = "This browser keeps nothing for this page: your text is gone when you close it. Download it first.";
+  const store = new window.onelaunch.Store(data.key, data.release);
+  const keep = () => {
+    const mine = editors.filter((cell) => cell.field.value !== cell.source);
+    const before = store.works;
+    const kept = store.keep(Object.fromEntries(mine.map((cell) => [idOf(cell), cell.field.value])));
+    if (before && !kept) notes.append(make("p", NOT_KEPT));
+  };
 
   // ---- The notebook's cells on the page, and what takes their place.
   const cells = data.cells.map((cell) => ({ ...cell }));
@@ -55,6 +38,7 @@
     return cell.role === "try" ? found[cell.name - 1] : found[0];
   };
   const places = new Map(cells.filter((cell) => cell.role !== "setup").map((cell) => [cell, onPage(cell)]));
+  const idOf = (cell) => `${cell.role}:${cell.name}`;
   const editors = cells.filter((cell) => cell.role === "answer" || cell.role === "try");
   const checks = cells.filter((cell) => cell.role === "check");
 
@@ -68,10 +52,13 @@
   };
 
   const KEYS = "keys-of-editors";
+  let edits = 0;
   const buildEditor = (cell) => {
-    const label = cell.role === "answer" ? `Your answer: ${cell.name}` : "Try it";
-    cell.field = window.onelaunch.makeEditor(label, stored.texts?.[`${cell.role}:${cell.name}`] ?? cell.source, {
+    cell.label = cell.role === "answer" ? cell.name : "Try it";
+    const label = cell.role === "answer" ? `Your answer: ${cell.name}` : cell.label;
+    cell.field = window.onelaunch.makeEditor(label, store.texts[idOf(cell)] ?? cell.source, {
       onInput: () => {
+        edits += 1;
         if (cell.role === "answer") doubt(cell);
         cell.reset.textContent = "Reset";
         cell.before = null;
@@ -164,8 +151,9 @@
   const host = data.python.bundled ? "this site" : new URL(data.python.at).host;
   let saying = null; // where this run reports to
   const runner = new window.onelaunch.Runner(data, (share) => {
-    const percent = Math.floor(100 * share);
-    if (saying) saying.textContent = percent < 100 ? `Loading Python from ${host}: ${percent}% of ${megabytes} MB` : "Starting Python";
+    const percent = 10 * Math.floor(10 * share); // in steps, as each is read aloud to those who do not see it
+    const words = percent < 100 ? `Loading Python from ${host}: ${percent}% of ${megabytes} MB` : "Starting Python";
+    if (saying && saying.textContent !== words) saying.textContent = words;
   });
   const stopper = () => {
     for (const cell of editors) cell.go.textContent = runner.running ? "Stop" : cell.role === "answer" ? "Run and check" : "Run";
@@ -195,15 +183,20 @@
         : { do: "cell", name: cell.role === "answer" ? cell.name : `${cell.role}-${cell.name}`, source: cell.field?.value ?? cell.source };
     for (const one of [...editors.map((cell) => cell.said), end]) one.textContent = "";
     saying.textContent = "Running";
+    const begun = edits;
     const ending = runner.run([{ do: "begin" }, ...chosen.map(asked)], (at, result) => {
       const cell = chosen[at - 1];
+      if (edits !== begun) return; // about a text that is not there any more
       if (cell?.role === "check") show(cell, result);
       else if (cell?.printed) output(cell, [result.printed, result.error].filter(Boolean).join("\n"), Boolean(result.error));
     });
     stopper();
     const outcome = await ending;
     stopper();
-    saying.textContent = conclude(outcome, chosen[(outcome.slow ?? outcome.at) - 1], judged);
+    const changed = edits !== begun && !outcome.unloaded;
+    saying.textContent = changed
+      ? "You wrote on while this ran: run it again."
+      : conclude(outcome, chosen[(outcome.slow ?? outcome.at) - 1], judged);
     saying = null;
   };
 
@@ -211,7 +204,7 @@
   const conclude = (outcome, cell, judged) => {
     const verdicts = () => {
       const words = judged.filter((one) => one.verdict).map((one) => `${one.name}: ${one.verdict.status}`);
-      const errors = editors.filter((one) => one.printed.classList.contains("exercise-wrong")).map((one) => one.name);
+      const errors = editors.filter((one) => one.printed.classList.contains("exercise-wrong")).map((one) => one.label);
       const raised = errors.length ? ` A cell raised an error: ${errors.join(", ")}.` : "";
       return (words.length ? `Check ${words.join(", ")}.` : "Done.") + raised;
     };
@@ -222,7 +215,7 @@
       return `Python could not be loaded from ${host}: ${outcome.unloaded}. ${ask}`;
     }
     const got = outcome.broken ? `Python itself stopped: ${outcome.broken}` : `no answer within ${data.seconds} s`;
-    const hint = outcome.broken ? "Does something grow without an end?" : "Is there a loop that never ends?";
+    const hint = outcome.broken ? "Does something end Python, or grow without an end?" : "Is there a loop that never ends?";
     if (cell?.role === "check") show(cell, { status: "FAIL", got, hint });
     else if (cell?.printed) output(cell, `${got}. ${hint}`, true);
     const rest = judged.some((one) => !one.verdict) ? " What comes after it was not judged." : "";
@@ -263,9 +256,9 @@
     : `The first Run loads Python, ${megabytes} MB or less, from ${host}: npm could not fetch it when this site was built. No other host is asked.`;
   const notes = make("div.exercise-notes");
   notes.append(make("p", UNFIT ?? `You can do this exercise here. ${where} Your code runs in this page and is sent nowhere.`));
-  if (!storing) notes.append(make("p", NOT_KEPT));
-  else if (Object.keys(stored.texts ?? {}).length) {
-    const changed = stored.release !== data.release ? " The exercise has changed since you began; Reset shows what it begins with now." : "";
+  if (!store.works) notes.append(make("p", NOT_KEPT));
+  else if (Object.keys(store.texts).length) {
+    const changed = store.begunWithAnother ? " The exercise has changed since you began; Reset shows what it begins with now." : "";
     notes.append(make("p", `Your text from last time is back.${changed}`));
   }
   const keys = make("p", "In an editor Tab indents and Ctrl+Enter runs. To leave it by keyboard, press Escape and then Tab.");

@@ -29,7 +29,15 @@ window.onelaunch.Runner = class Runner {
         resolve(outcome);
       };
       const failed = (message) => this.finish?.(at < 0 ? { unloaded: message } : { broken: message, at });
-      const send = () => this.worker.postMessage({ steps });
+      // From here on something has to come from the worker in time: that a step begins, or that it ends.
+      const wait = () => {
+        clearTimeout(timer);
+        timer = setTimeout(() => this.finish?.({ slow: at }), this.settings.seconds * 1000);
+      };
+      const send = () => {
+        this.worker.postMessage({ steps });
+        wait();
+      };
       const fresh = this.worker === null;
       if (fresh) {
         try {
@@ -44,13 +52,14 @@ window.onelaunch.Runner = class Runner {
         failed(event.message || "the worker could not be started");
       };
       this.worker.onmessage = ({ data }) => {
+        if (data === null || typeof data !== "object") return; // sent by an answer
         if ("loaded" in data) this.onLoading(data.loaded);
         else if (data.ready) send();
         else if ("begins" in data) {
           at = data.begins;
-          timer = setTimeout(() => this.finish?.({ slow: at }), this.settings.seconds * 1000);
+          wait();
         } else if ("ends" in data) {
-          clearTimeout(timer);
+          wait();
           onStep(data.ends, data.result);
         } else if (data.done) this.finish?.({ ended: true });
         else if (data.broken) failed(data.broken);

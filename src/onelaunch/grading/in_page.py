@@ -9,16 +9,17 @@ from __future__ import annotations
 import io
 import json
 import linecache
+import sys
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any
-
-from onelaunch.grading import checks
 
 LONGEST = 10_000  # characters of what a cell printed that are shown
 
 _namespace: dict[str, Any] = {}
+_cells_ran: list[str] = []  # since the checks were loaded
 
 
 def step(request: str) -> str:
@@ -36,14 +37,25 @@ def step(request: str) -> str:
     if asked.get("do") == "cell":
         return json.dumps(run_cell(asked["name"], asked["source"], _namespace))
     if asked.get("do") == "check":
-        return json.dumps(asdict(checks.load(asked["exercise"]).judge(asked["number"], _namespace)))
+        return json.dumps(judge(asked["exercise"], asked["number"], _namespace))
     raise ValueError(f"a step is to begin, run a cell or judge a check; asked for {asked.get('do')!r}")
+
+
+def judge(exercise: str, number: int, namespace: dict[str, Any]) -> dict[str, Any]:
+    """The verdict of the check as it is on disk, whatever a cell did to the one in memory."""
+    if _cells_ran:
+        _cells_ran.clear()
+        for name in [name for name in sys.modules if name.startswith("onelaunch.grading") and name != __name__]:
+            del sys.modules[name]
+    checks = import_module("onelaunch.grading.checks")
+    return asdict(checks.load(exercise).judge(number, namespace))
 
 
 def run_cell(name: str, source: str, namespace: dict[str, Any]) -> dict[str, str]:
     """Run a cell and say what it printed and what it raised, as a traceback of the learner's own lines."""
     file = f"<{name}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # tracebacks quote from here
+    _cells_ran.append(name)
     printed, error = Printed(), ""
     with redirect_stdout(printed), redirect_stderr(printed):
         try:
