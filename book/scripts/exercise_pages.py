@@ -61,11 +61,7 @@ def cells(notebook: Path) -> list[dict[str, str]]:
 def modules(source: Path, notebooks: dict[str, Path]) -> list[str]:
     """The files below ``source`` that judging these exercises needs: key -> notebook. Raises ValueError where one of
     them imports torch: what an exercise of the page needs must come without."""
-    wanted = [
-        "onelaunch.grading.in_page",
-        "onelaunch.grading.checks",
-        *(f"onelaunch.grading.checks.{key}" for key in notebooks),
-    ]
+    wanted = ["onelaunch.grading.in_page", *(f"onelaunch.grading.checks.{key}" for key in notebooks)]
     for notebook in notebooks.values():
         for cell in cells(notebook):
             wanted += imported(ast.parse(cell["source"]))

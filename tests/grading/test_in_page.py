@@ -37,9 +37,8 @@ def test_a_right_answer_passes_and_a_new_beginning_forgets_it():
 
 
 def test_a_cell_that_changes_the_grader_changes_nothing():
-    cell(
-        "import onelaunch.grading.base as base, onelaunch.grading.checks.ex02 as ex02\nbase.FAIL = 'PASS'\ndel ex02.exercise"
-    )
+    cell("from onelaunch.grading import base\nfrom onelaunch.grading.checks import ex02")
+    cell("base.FAIL = 'PASS'\ndel ex02.exercise")
     assert ask("check", exercise="ex02", number=1)["status"] == "FAIL"
 
 
