@@ -18,7 +18,7 @@ EXAMPLES = re.findall(r"```python\n(.+?)```\s+```\n(.+?)```", README, flags=re.D
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("code", "output"), EXAMPLES, ids=["the engine", "a capture", "a check"])
+@pytest.mark.parametrize(("code", "output"), EXAMPLES, ids=["the engine", "a capture", "a check", "another GPU"])
 def test_an_example_prints_what_the_readme_says(code, output, tmp_path):
     if "is_emulated" in code and torch.cuda.is_available():
         pytest.skip("the README shows what a machine without a GPU prints")
