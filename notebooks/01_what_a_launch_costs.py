@@ -428,8 +428,13 @@ The host sets the pace. The new GPU is done sooner with each kernel and waits lo
 - The slower of host and device sets the pace; launch-bound means it is the host.
 
 **Not measured here.** Nothing in this edition was run on a GPU by its authors. The code that measures launches there is
-written and tested against a pretended GPU with known costs. `onelaunch bench` runs it on yours, and `--json` saves what
-the simulator of a later chapter starts from.
+written and tested against a pretended GPU with known costs. On yours, `onelaunch bench --json > costs.json` keeps what it
+finds, and the simulator of [chapter 13](13_gpus_you_dont_have.ipynb) can start from that instead of published figures:
+
+```python
+mine = costs.Costs.from_json(open("costs.json").read()).launch_costs()
+simulate(tape, "T4", "graph", launch=mine)
+```
 
 ## Exercises
 
