@@ -404,12 +404,12 @@ twelve times of six rows, from batch 1 to 128. Now the part that matters more: w
 - **llama.cpp** (up to a third off, both ways). One efficiency for its four GPUs does not exist, as the next cell
   shows. Its kernels for 4-bit weights get much more out of an RTX 4090 than out of an H100, and the K80 is from 2014.
   The *gain* from graphs comes out right on all four.
-- **vLLM with a 32B model in 4 bits** (eager 16% too fast). Its host ran in a virtual machine, with half the cores
-  of the box; the two GPT-2 rows ran elsewhere. A launch cost belongs to a machine, not to an engine.
+- **vLLM with a 32B model in 4 bits** (eager 16% too fast). Its host was a virtual machine, kept to 16 of its cores; the
+  two GPT-2 rows ran elsewhere. A launch cost belongs to a machine, not to an engine.
 - **Chatterbox at batch 1** (eager 17% too slow). Its own eager times at batch 1 and 8 differ by 5 ms, though the
-  launches are the same and both wait for them: the machine was not steady.
+  launches are the same and both wait for them, and one step in twenty took 30 ms: the machine was not steady.
 - **pegainfer, eager** (12 and 19% too fast). Its host did more than launch: about 292 allocations a step in the slower
-  row, and hidden event calls at every launch. The author measured both, and removed both.
+  row, and hidden event calls at every launch, until the author removed both.
 
 """
 
