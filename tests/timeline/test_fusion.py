@@ -87,3 +87,29 @@ def test_a_fusion_that_cannot_be_is_refused() -> None:
         Fusion(norm_kernels=0)
     with pytest.raises(ValueError, match="context_len"):
         fused_costs(LLAMA_8B, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "billions"),  # as the model cards say, or the paper
+    [
+        ("meta-llama/Llama-2-7b-hf", 6.74),
+        ("meta-llama/Meta-Llama-3-8B", 8.03),
+        ("meta-llama/Meta-Llama-3-70B", 70.6),
+        ("Qwen/Qwen3-0.6B", 0.596),
+        ("Qwen/Qwen3-1.7B", 1.72),
+        ("Qwen/Qwen3-4B", 4.02),
+        ("Qwen/Qwen3-8B", 8.19),
+        ("deepseek-ai/deepseek-coder-1.3b-base", 1.35),
+        ("deepseek-ai/deepseek-llm-67b-base", 67.4),
+        ("openai-community/gpt2", 0.124),
+        ("facebook/opt-175b", 174.6),
+        ("Qwen/Qwen2.5-32B-Instruct", 32.8),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", 1.78),
+    ],
+)
+def test_shapes_have_as_many_weights_as_their_models(model: str, billions: float) -> None:
+    config = {**SHAPES, **OTHER_SHAPES}[model]
+    products = sum(c.operations for c in fused_costs(config, 1, 1) if c.kind == "matmul") / 2
+    tied = config.tie_word_embeddings or config.family in ("gpt2", "opt")
+    embedding = 0 if tied else config.vocab_size * config.hidden_size
+    assert (products + embedding) / 1e9 == pytest.approx(billions, rel=0.01)
