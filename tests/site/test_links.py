@@ -83,3 +83,8 @@ def test_the_root_leads_to_the_first_page(site):
     text = (site / "index.html").read_text(encoding="utf-8")
     root = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["root"]
     assert f"url={root}.html" in text
+
+
+def test_no_page_carries_widgets_that_would_be_dead_in_it(site, page_name):
+    text = (site / page_name).read_text(encoding="utf-8")
+    assert "vnd.jupyter.widget" not in text

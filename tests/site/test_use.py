@@ -83,3 +83,15 @@ def test_without_javascript_the_museum_is_a_list(phone, browser):
     assert page.locator(".museum li:visible").count() > 40
     assert not page.locator(".museum form").is_visible()
     context.close()
+
+
+def test_the_figures_with_knobs_are_turned_by_keyboard_on_a_phone(phone):
+    page, address = phone
+    for chapter, knob in (("08_padding", "batch"), ("12_how_much_faster", "launch_us")):
+        page.goto(f"{address}/notebooks/{chapter}.html")
+        explorer = page.locator(".onelaunch-explorer")
+        before = explorer.locator(".said").inner_text()
+        explorer.locator(f"input[name={knob}]").focus()
+        page.keyboard.press("Home")
+        assert explorer.locator(".said").inner_text() != before
+        assert page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
