@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from onelaunch import viz
-from onelaunch.padding import tensorrt_llm, waste
+from onelaunch.padding import nano_vllm, tensorrt_llm, waste
 from onelaunch.timeline import KernelCost, LaunchCosts, simulate
 from onelaunch.viz import explore_padding, explore_step, explorer
 
@@ -88,7 +88,7 @@ def test_what_a_list_wastes_is_what_waste_says():
     words = made.words({**made.first, "list": "halves"})
     assert words.startswith("37 requests run as 48: 11 rows of padding, 30% on top.")
     assert f"8 graphs compute {found.share:.1%} more rows" in words
-    assert words.endswith("no step runs eagerly.")
+    assert words.endswith("every step finds a graph.")
 
 
 def test_a_list_without_padding_runs_eagerly_what_it_has_not():
@@ -96,7 +96,12 @@ def test_a_list_without_padding_runs_eagerly_what_it_has_not():
     words = made.words({**made.first, "list": "exact"})
     assert words.startswith("37 requests find no graph and run eagerly.")
     assert "compute 0.0% more rows" in words
-    assert f"{5 / 16:.1%} of the steps run eagerly" in words
+    assert f"{5 / 16:.1%} of the steps find no graph" in words
+
+
+def test_an_engine_that_raises_is_said_to():
+    made = viz.padding_explorer({"nano-vllm": nano_vllm(20)}, TRAFFICS, batch=17, most_graphs=3)
+    assert made.words(made.first).startswith("17 requests find no graph, and the engine raises an error.")
 
 
 def test_the_best_list_has_as_many_graphs_as_are_asked_for_and_holds_the_largest_batch():

@@ -61,7 +61,7 @@ def test_a_batch_is_run_as_the_smallest_size_that_holds_it(size: int, padded: in
     ("made", "outcomes"),  # of batches of 3, 17, 20 and 21, where 20 is the most that was asked for
     [
         (mini_sglang(20), [4, "eager", "eager", "eager"]),
-        (nano_vllm(20), [4, "raises", "raises", "eager"]),
+        (nano_vllm(20), [4, "raises", "raises", "raises"]),
         (sglang(20), [4, 20, 20, "eager"]),
         (vllm(20), [4, 24, 24, 24]),
         (tensorrt_llm(20), [3, 17, 20, "eager"]),
@@ -77,7 +77,7 @@ def test_lists_as_the_engines_have_them() -> None:
     assert mini_sglang(3).sizes == (1, 2, 4)
     assert mini_sglang(0).sizes == ()
     assert nano_vllm(1000).sizes[-1] == 512
-    assert nano_vllm(1000).run_as(513) == "eager"
+    assert nano_vllm(1000).run_as(513) == nano_vllm(20).run_as(513) == "eager"
     assert len(vllm(256).sizes) == 51
     assert vllm(256).sizes[-2:] == (496, 512)
     assert sglang(512).sizes[-2:] == (496, 512)

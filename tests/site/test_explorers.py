@@ -22,6 +22,7 @@ MODELS = {
 }
 LISTS = {
     "halves": [1, 2, 4, 8, 16, 24, 32, 48, 64, 96],
+    "raises": nano_vllm(20),
     **{
         made.engine: made
         for made in (mini_sglang(), nano_vllm(), sglang(), vllm(), tensorrt_llm(60), tensorrt_llm(96, padding=True))

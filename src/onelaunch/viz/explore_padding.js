@@ -1,16 +1,18 @@
 explore("explore_padding", (data, settings) => {
   const counts = data.traffics[settings.traffic];
   let list = data.lists[settings.list];
-  if (settings.list === data.best_name) list = { sizes: data.best[settings.traffic][settings.graphs], pads: true };
+  if (settings.list === data.best_name) {
+    list = { sizes: data.best[settings.traffic][settings.graphs], pads: true, fails_up_to: 0 };
+  }
   if (settings.list === data.own_name) {
     const words = settings.own.split(/[\s,]+/).filter(Boolean);
     const wrong = words.find((word) => !/^[0-9]{1,4}$/.test(word) || Number(word) === 0);
     if (wrong !== undefined || !words.length) return { words: `${data.own_help} Found "${wrong ?? ""}".` };
-    list = { sizes: [...new Set(words.map(Number))].sort((a, b) => a - b), pads: true };
+    list = { sizes: [...new Set(words.map(Number))].sort((a, b) => a - b), pads: true, fails_up_to: 0 };
   }
-  const { sizes, pads } = list;
+  const { sizes, pads, fails_up_to } = list;
   const padded = (size) => sizes.find((recorded) => recorded >= size);
-  const runAs = (size) => (pads || padded(size) === size ? padded(size) : undefined); // undefined: eager
+  const runAs = (size) => (pads || padded(size) === size ? padded(size) : undefined); // undefined: no graph
 
   let live = 0, dummies = 0, eager = 0, steps = 0;
   for (const [size, often] of counts) {
@@ -20,15 +22,16 @@ explore("explore_padding", (data, settings) => {
     else { live += size * often; dummies += (recorded - size) * often; }
   }
   const batch = settings.batch, recorded = runAs(batch);
-  let words = `${plural(batch, "request")} find no graph and run eagerly.`;
-  if (batch === 1) words = words.replace("find", "finds").replace("run eagerly", "runs eagerly");
+  const s = batch === 1 ? "s" : "", raises = padded(batch) === undefined && batch <= fails_up_to;
+  let words = `${plural(batch, "request")} find${s} no graph`;
+  words += raises ? ", and the engine raises an error." : ` and run${s} eagerly.`;
   if (recorded !== undefined) {
-    words = `${plural(batch, "request")} ${batch === 1 ? "runs" : "run"} as ${recorded}: ${plural(recorded - batch, "row")} of padding, ` +
+    words = `${plural(batch, "request")} run${s} as ${recorded}: ${plural(recorded - batch, "row")} of padding, ` +
       `${percent(recorded / batch - 1)} on top.`;
   }
   words += ` On this traffic ${plural(sizes.length, "graph")} ${sizes.length === 1 ? "computes" : "compute"} ` +
     `${percent(live ? dummies / live : 0, 1)} more rows than were asked for`;
-  words += eager ? `, and ${percent(eager / steps, 1)} of the steps run eagerly.` : ", and no step runs eagerly.";
+  words += eager ? `, and ${percent(eager / steps, 1)} of the steps find no graph.` : ", and every step finds a graph.";
 
   const left = 40, plot = 200, below = 62, top = data.top;
   const highest = Math.max(top, padded(Math.min(top, sizes.at(-1))));
@@ -56,7 +59,7 @@ explore("explore_padding", (data, settings) => {
   else {
     const [x, y] = at(batch - 0.5, recorded), room = x - 6 > left + 90;
     canvas.line([at(batch - 0.5, batch), [x, y]], BLUE, 2.2);
-    canvas.text(room ? x - 6 : left + 90, y - 9, `${batch} run${batch === 1 ? "s" : ""} as ${recorded}`, { align: "end", bold: true });
+    canvas.text(room ? x - 6 : left + 90, y - 9, `${batch} run${s} as ${recorded}`, { align: "end", bold: true });
   }
   const base = plot + 34 + below - 4, scale = (below - 22) / Math.max(...counts.map(([, often]) => often));
   for (const [size, often] of counts) {

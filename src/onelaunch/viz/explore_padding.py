@@ -54,7 +54,10 @@ class PaddingExplorer(Explorer):
             Knob("batch", "Requests in the batch", "steps", range(1, self.top + 1), batch),
         ]
         self.data = {
-            "lists": {name: {"sizes": made.sizes, "pads": made.pads} for name, made in self.lists.items()},
+            "lists": {
+                name: {"sizes": made.sizes, "pads": made.pads, "fails_up_to": made.fails_up_to}
+                for name, made in self.lists.items()
+            },
             "traffics": {name: list(counts.items()) for name, counts in self.traffics.items()},
             "best": self.best,
             "best_name": BEST,
@@ -87,7 +90,8 @@ class PaddingExplorer(Explorer):
         run_as, found = made.run_as(batch), waste_of(counts, made)
         one = batch == 1
         if isinstance(run_as, str):
-            said = f"{plural(batch, 'request')} {'finds' if one else 'find'} no graph and run{'s' * one} eagerly."
+            said = f"{plural(batch, 'request')} find{'s' * one} no graph"
+            said += ", and the engine raises an error." if run_as == "raises" else f" and run{'s' * one} eagerly."
         else:
             said = (
                 f"{plural(batch, 'request')} run{'s' * one} as {run_as}: {plural(run_as - batch, 'row')} of padding, "
@@ -99,8 +103,8 @@ class PaddingExplorer(Explorer):
             "more rows than were asked for"
         )
         if found.eager_steps:
-            return f"{said}, and {found.eager_steps / sum(counts.values()):.1%} of the steps run eagerly."
-        return f"{said}, and no step runs eagerly."
+            return f"{said}, and {found.eager_steps / sum(counts.values()):.1%} of the steps find no graph."
+        return f"{said}, and every step finds a graph."
 
     def figure(self, settings: Settings) -> Figure:
         """The staircase of the list above the traffic; that of the first list where one's own is none."""

@@ -189,7 +189,8 @@ def _staircase_words(
     if batch is not None:
         padded = _rows(made, batch)
         if padded is None:
-            caption = f"{plural(batch, 'request')} fit into no graph and run eagerly. {caption}"
+            then = "the engine raises an error" if made.run_as(batch) == "raises" else "run eagerly"
+            caption = f"{plural(batch, 'request')} fit into no graph and {then}. {caption}"
         else:
             caption = (
                 f"{plural(batch, 'request')} run as {padded}: {plural(padded - batch, 'row')} of padding, "
