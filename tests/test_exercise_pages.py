@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import build_site
 import exercise_pages
+import pyodide_files
 from project import ROOT
 
 SRC = ROOT / "src"
@@ -100,6 +102,23 @@ def test_the_cells_have_roles_and_names(tmp_path):
         ("check", "1", "c"),
         ("try", "2", "t2"),
     ]
+
+
+def test_each_exercise_of_the_page_is_a_page():
+    toc = (ROOT / "_toc.yml").read_text(encoding="utf-8").split()
+    missing = [path.stem for path in THERE.values() if f"exercises/{path.stem}" not in toc]
+    assert missing == [], "add it to _toc.yml, in the part Exercises"
+
+
+def test_without_npm_the_site_is_built_and_the_build_says_so(monkeypatch, capsys):
+    def fail() -> Path:
+        raise pyodide_files.NotFetched("npm is not installed")
+
+    monkeypatch.setattr(pyodide_files, "obtain", fail)
+    assert build_site.page_python() == "elsewhere"
+    assert "the site will carry no Python, because npm is not installed" in capsys.readouterr().out
+    monkeypatch.setattr(pyodide_files, "obtain", Path)
+    assert build_site.page_python() == "bundled"
 
 
 def test_only_exercises_that_run_in_the_page_are_pages():
