@@ -393,7 +393,8 @@ viz.step_lanes([eager, graph], start_us=200, window_us=70)
 
 # %% [markdown]
 """
-A step of a profile can be drawn by the same figure: `as_step(profiled)` makes it. And the command writes a page,
+A step of a profile can be drawn by the same figure: `onelaunch.timeline.trace_lanes.as_step` makes it, and
+`viz.step_lanes([...], simulated=False)` draws it. And the command writes a page,
 `eager.html`, in which you can zoom from the whole profile down to one launch. Below the kernels it has a lane of the
 waits, coloured by their cause.
 

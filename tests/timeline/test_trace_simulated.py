@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from onelaunch import viz
 from onelaunch.timeline import LaunchCosts, Step, lay_out
 from onelaunch.timeline.chrome import ChromeTrace, from_steps
 from onelaunch.timeline.simulate import Mode
@@ -58,6 +59,15 @@ def test_a_step_of_a_trace_is_a_step_of_the_simulator(tmp_path: Path, mode: Mode
     ]
     for mine, theirs in zip(found, launches, strict=True):
         assert mine.start_us == pytest.approx(theirs.start_us - launches[0].start_us, abs=2e-3)
+
+
+def test_a_step_of_a_trace_is_drawn_as_a_simulated_one_is(tmp_path: Path) -> None:
+    made = step("eager")
+    read = as_step(open_trace(from_steps([made] * 3).save(tmp_path / "t.json")))
+    figure = viz.step_lanes([read], simulated=False)
+    assert figure.alt.startswith("Host and device over the first")
+    assert "imulated" not in f"{figure.alt} {figure.caption}"
+    assert "simulated step" in viz.step_lanes([made]).alt
 
 
 def test_the_bound_holds_for_what_the_simulator_says_a_graph_saves(tmp_path: Path) -> None:

@@ -72,6 +72,8 @@ def _host(trace: Trace, thread: int, start: float, end: float, number_of_call: d
         finish = min(finish, end)
         spans.append(Span(what, max(begin, now) - start, max(finish, now) - start, kernel))
         now = max(now, finish)
-    if now < end:
+    # Behind the last call of a profile nothing says whether the host still works.
+    goes_on = bool((profile.host.start[profile.host.kind == RUNTIME] >= end).any())
+    if now < end and goes_on:
         spans.append(Span("work", now - start, end - start))
     return tuple(spans)

@@ -16,12 +16,17 @@ TITLES = {"eager": "eager", "graph": "as a graph", "piecewise": "in pieces"}
 
 
 def step_lanes(
-    steps: Sequence[Step], window_us: float | None = None, start_us: float = 0.0, caption: str | None = None
+    steps: Sequence[Step],
+    window_us: float | None = None,
+    start_us: float = 0.0,
+    caption: str | None = None,
+    simulated: bool = True,
 ) -> Figure:
     """What host and device do in a window of each step, one below the other, and how long each step is in all.
 
-    steps: simulated, such as the same kernels eagerly and as a graph. window_us: how much of the time is drawn; as much
-    as the first step needs for its first ten kernels if None. start_us: where the window begins.
+    steps: simulated, such as the same kernels eagerly and as a graph; or of a profile (``trace_lanes.as_step``), with
+    ``simulated=False``. window_us: how much of the time is drawn; as much as the first step needs for its first ten
+    kernels if None. start_us: where the window begins.
     Raises ValueError where there is nothing to draw.
     """
     if not steps:
@@ -35,10 +40,11 @@ def step_lanes(
     y = 92.0 * len(steps)
     _time_axis(canvas, y, start_us, window)
     _whole_steps(canvas, steps, y + 36)
+    what = "simulated step" if simulated else "step"
     alt = (
-        f"Host and device over the first {number(window)} µs of a simulated step, "
+        f"Host and device over the first {number(window)} µs of a {what}, "
         if not start_us
-        else f"Host and device over {number(window)} µs of a simulated step from {number(start_us)} µs on, "
+        else f"Host and device over {number(window)} µs of a {what} from {number(start_us)} µs on, "
     )
     said = "; ".join(
         f"{TITLES[step.mode]}: {milliseconds(step.step_us)}, the device busy {step.busy_share:.0%} of it, "
@@ -48,7 +54,7 @@ def step_lanes(
     return Figure(
         canvas.drawing,
         f"{alt}{said}.",
-        caption or "Simulated. Below: the whole step, orange while the device computes.",
+        caption or f"{'Simulated. ' * simulated}Below: the whole step, orange while the device computes.",
     )
 
 
