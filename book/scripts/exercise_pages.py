@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import shutil
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,26 +60,46 @@ def cells(notebook: Path) -> list[dict[str, str]]:
 
 
 def modules(source: Path, notebooks: dict[str, Path]) -> list[str]:
-    """The files below ``source`` that judging these exercises needs: key -> notebook. Raises ValueError where one of
-    them imports torch: what an exercise of the page needs must come without."""
+    """The files below ``source`` that these exercises need in a page: key -> notebook. Raises ValueError where one of
+    them needs more than Python: what is judged in a page must come without."""
     wanted = ["onelaunch.grading.in_page", *(f"onelaunch.grading.checks.{key}" for key in notebooks)]
     for notebook in notebooks.values():
         for cell in cells(notebook):
-            wanted += imported(ast.parse(cell["source"]))
+            if cell["role"] != "try" or runs_in_page(source, cell["source"]):
+                wanted += imported(ast.parse(cell["source"]))
+    return sorted(file.relative_to(source).as_posix() for file in needed(source, wanted).values())
+
+
+def needed(source: Path, names: list[str]) -> dict[str, Path]:
+    """The modules below ``source`` that importing these loads, and their files. Raises ValueError for a package that
+    is neither there nor Python's own."""
+    wanted = list(names)
     found: dict[str, Path] = {}
     while wanted:
         name = wanted.pop()
+        top = name.split(".")[0]
+        if top not in sys.stdlib_module_names and not (source / top).is_dir():
+            read = ", ".join(sorted(found)) or "a cell alone"
+            raise ValueError(
+                f"an exercise of the page imports {name}, which a page has not; read so far: {read}"
+            )
         path = source.joinpath(*name.split("."))
         file = next((file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()), None)
         if file is None or name in found:  # a name that is imported need not be a module, nor one of ours
             continue
         found[name] = file
-        imports = set(imported(ast.parse(file.read_text(encoding="utf-8"))))
-        if heavy := {each for each in imports if each.split(".")[0] in ("torch", "numpy", "matplotlib")}:
-            raise ValueError(f"{file} imports {', '.join(sorted(heavy))}, so it cannot judge an exercise in a page")
         parents = [name.rsplit(".", at)[0] for at in range(1, name.count(".") + 1)]
-        wanted += [*parents, *imports]
-    return sorted(file.relative_to(source).as_posix() for file in found.values())
+        wanted += [*parents, *imported(ast.parse(file.read_text(encoding="utf-8")))]
+    return found
+
+
+def runs_in_page(source: Path, cell: str) -> bool:
+    """Whether what a cell imports can be had in a page; a cell that draws with matplotlib cannot."""
+    try:
+        needed(source, list(imported(ast.parse(cell))))
+    except ValueError:
+        return False
+    return True
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
@@ -137,6 +158,9 @@ def page_data(app: Sphinx, docname: str, key: str, pathto: Any) -> dict[str, Any
 
     exercise = checks.load(key)
     found = cells(Path(app.srcdir, f"{docname}.ipynb"))
+    for cell in found:
+        if cell["role"] == "try" and not runs_in_page(Path(app.srcdir, "src"), cell["source"]):
+            cell["role"] = "elsewhere"  # stays on the page as it is
     place = Path(app.outdir).parent / "in_page" / "exercises"
     bundled = (place / "pyodide").is_dir()
 

@@ -33,9 +33,10 @@
   // ---- The notebook's cells on the page, and what takes their place.
   const cells = data.cells.map((cell) => ({ ...cell }));
   const onPage = (cell) => {
-    const tag = cell.role === "try" ? "tag_try" : `tag_${cell.role}:${cell.name}`;
+    const tries = cell.role === "try" || cell.role === "elsewhere";
+    const tag = tries ? "tag_try" : `tag_${cell.role}:${cell.name}`;
     const found = [...article.querySelectorAll(".cell")].filter((element) => element.classList.contains(tag));
-    return cell.role === "try" ? found[cell.name - 1] : found[0];
+    return tries ? found[cell.name - 1] : found[0];
   };
   const places = new Map(cells.filter((cell) => cell.role !== "setup").map((cell) => [cell, onPage(cell)]));
   const idOf = (cell) => `${cell.role}:${cell.name}`;
@@ -270,7 +271,8 @@
   article.querySelector(".cell.tag_bootstrap")?.remove(); // finds the package for a kernel
   for (const [cell, old] of places) {
     if (!old) throw new Error(`the page has no cell for ${cell.role} ${cell.name}`);
-    old.replaceWith(cell.role === "check" ? buildCheck(cell) : buildEditor(cell));
+    if (cell.role === "elsewhere") old.append(make("p.exercise-label", "This cell needs more than the page has: run it in Colab or Jupyter."));
+    else old.replaceWith(cell.role === "check" ? buildCheck(cell) : buildEditor(cell));
   }
   const end = make("p.exercise-status");
   end.setAttribute("role", "status");
