@@ -80,9 +80,7 @@ def needed(source: Path, names: list[str]) -> dict[str, Path]:
         top = name.split(".")[0]
         if top not in sys.stdlib_module_names and not (source / top).is_dir():
             read = ", ".join(sorted(found)) or "a cell alone"
-            raise ValueError(
-                f"an exercise of the page imports {name}, which a page has not; read so far: {read}"
-            )
+            raise ValueError(f"an exercise of the page imports {name}, which a page has not; read so far: {read}")
         path = source.joinpath(*name.split("."))
         file = next((file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()), None)
         if file is None or name in found:  # a name that is imported need not be a module, nor one of ours
