@@ -518,7 +518,8 @@ profiles and all figures with a source are other people's.
 
 ## Exercises
 
-1. Find the smallest ceiling from which the simulated service recovers. Which quantity does it have to exceed?
+1. Find the smallest ceiling from which the simulated service recovers. Then let the burst be 60 requests, and 200. From
+   which ceiling on does it recover from any burst, and what is special about that number?
 2. Give the simulated service a limit on running requests of 32, with the rest waiting in a queue. Does it recover?
 3. Simulate the step of a billion weights with `launch_us=2` and `launch_us=20`. What does the verdict say, and from
    which launch cost on is it launch-bound?

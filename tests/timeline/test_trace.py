@@ -150,6 +150,29 @@ def test_every_name_of_a_launch_is_known(tmp_path: Path, name: str) -> None:
     assert [(each.name, each.median_us) for each in opened(trace, tmp_path).launches] == [(name, 4)]
 
 
+@pytest.mark.parametrize(
+    ("name", "waits"),
+    [
+        ("cudaDeviceSynchronize", True),
+        ("cudaStreamSynchronize", True),
+        ("hipEventSynchronize", True),
+        ("cudaMemcpy", True),
+        ("cuMemcpyDtoH_v2", True),
+        ("hipMemcpyWithStream", True),
+        ("cudaMemcpyAsync", False),
+        ("cudaMemcpy2DAsync", False),
+        ("cuMemcpyDtoHAsync_v2", False),
+        ("cudaEventQuery", False),
+    ],
+)
+def test_it_is_known_which_calls_wait_for_the_device(tmp_path: Path, name: str, waits: bool) -> None:
+    trace = ChromeTrace()
+    trace.work("a", 0, 10, trace.call("cudaLaunchKernel", -5, -1))
+    trace.call(name, 12, 30)
+    trace.work("b", 50, 60, trace.call("cudaLaunchKernel", 40, 45))
+    assert opened(trace, tmp_path).devices[0].whole.sync_us == (18 if waits else 0)
+
+
 def test_streams_that_overlap_are_busy_once(tmp_path: Path) -> None:
     trace = ChromeTrace()
     call = trace.call("cudaLaunchKernel", -10, -9)

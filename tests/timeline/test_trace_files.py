@@ -111,6 +111,17 @@ NO_TRACE: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+def test_a_foreign_file_with_one_huge_entry_does_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_reader, "CHUNK", 1 << 10)
+    monkeypatch.setattr(trace_reader, "LONGEST", 1 << 16)
+    path = tmp_path / "huge.json"
+    path.write_text(json.dumps({"weights": list(range(100_000)), "traceEvents": []}))
+    with pytest.raises(TraceError, match="no trace: behind 0 events stands an entry"):
+        open_trace(path)
+
+
 def _damaged() -> bytes:
     packed = bytearray(gzip.compress(whole(2000)))
     packed[len(packed) // 2 : len(packed) // 2 + 40] = b"\xff" * 40

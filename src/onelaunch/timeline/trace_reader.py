@@ -67,6 +67,11 @@ class TraceFile:
                 f"{self.path} is not valid JSON after {self.events:,} events ({error.msg}). Profile again; a file that "
                 "was edited or written by two processes reads like this."
             ) from error
+        except _TooLong as error:
+            raise TraceError(
+                f"{self.path} is JSON, but no trace: behind {self.events:,} events stands an entry of more than "
+                f"{LONGEST >> 20} MB, which no profiler writes."
+            ) from error
         except OSError as error:
             raise TraceError(f"{self.path} cannot be read: {error.strerror or error}.") from error
 
@@ -117,6 +122,10 @@ class _EndOfText(Exception):
     """The text ended where more of it had to come."""
 
 
+class _TooLong(Exception):
+    """An entry is longer than any of a profiler's."""
+
+
 class _Text:
     """A window that moves over the file's text: what was decoded is dropped, more is read when it is needed."""
 
@@ -162,8 +171,10 @@ class _Text:
                     if error.pos >= len(self.window) - 8 or error.msg.startswith("Unterminated string"):
                         raise _EndOfText from error
                     raise
-                if len(self.window) - self.at > LONGEST or _is_wrong(error, self.window):
+                if _is_wrong(error, self.window):
                     raise
+                if len(self.window) - self.at > LONGEST:
+                    raise _TooLong from error
             self.more(size)
             size *= 2  # so that a long value is not decoded again for every chunk
 
