@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from functools import cache
 
 import pytest
 import torch
@@ -115,9 +116,15 @@ FIGURES = {
 }
 
 
+@cache
+def drawn(name: str) -> viz.Figure:
+    """A figure, drawn once for all tests that only look at it."""
+    return FIGURES[name]()
+
+
 @pytest.fixture(params=FIGURES)
-def make(request):
-    return FIGURES[request.param]
+def figure(request):
+    return drawn(request.param)
 
 
 def figure_with_clips() -> viz.Figure:
@@ -127,8 +134,7 @@ def figure_with_clips() -> viz.Figure:
     return viz.Figure(drawing, "A curve through three points")
 
 
-def test_a_figure_is_one_picture_with_its_words(make):
-    figure = make()
+def test_a_figure_is_one_picture_with_its_words(figure):
     root = ET.fromstring(figure.svg)
     assert root.get("role") == "img"
     assert root.get("aria-label") == figure.alt
@@ -138,8 +144,8 @@ def test_a_figure_is_one_picture_with_its_words(make):
     assert figure.svg in figure._repr_html_()
 
 
-def test_text_stays_text_and_takes_the_page_s_colour_and_fonts(make):
-    root = ET.fromstring(make().svg)
+def test_text_stays_text_and_takes_the_page_s_colour_and_fonts(figure):
+    root = ET.fromstring(figure.svg)
     texts = [element for element in root.iter() if element.tag.endswith("}text")]
     assert texts
     for text in texts:
@@ -148,8 +154,8 @@ def test_text_stays_text_and_takes_the_page_s_colour_and_fonts(make):
         assert float(re.search(r"font-size:([\d.]+)px", text.get("style"))[1]) >= 10.5
 
 
-def test_no_text_runs_off_the_figure(make):
-    root = ET.fromstring(make().svg)
+def test_no_text_runs_off_the_figure(figure):
+    root = ET.fromstring(figure.svg)
     width = float(root.get("viewBox").split()[2])
     for text in (element for element in root.iter() if element.tag.endswith("}text")):
         x = float(text.get("x") or re.search(r"translate\(([-\d.]+)", text.get("transform"))[1])
@@ -160,21 +166,22 @@ def test_no_text_runs_off_the_figure(make):
         assert left + needed <= width + 6, text.text
 
 
-def test_nothing_of_a_figure_leaks_into_the_page(make):
-    for figure in (make(), figure_with_clips()):
-        html = figure._repr_html_()
+def test_nothing_of_a_figure_leaks_into_the_page(figure):
+    for each in (figure, figure_with_clips()):
+        html = each._repr_html_()
         assert "<style" not in html
         assert "<?xml" not in html
         assert "<!DOCTYPE" not in html
         assert "http" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", html)
 
 
-def test_the_background_is_the_page_s(make):
-    assert not re.search(r"fill:(#ffffff|white)", make().svg)
+def test_the_background_is_the_page_s(figure):
+    assert not re.search(r"fill:(#ffffff|white)", figure.svg)
 
 
-def test_the_same_data_give_the_same_figure(make):
-    assert make().svg == make().svg
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_same_data_give_the_same_figure(name):
+    assert FIGURES[name]().svg == drawn(name).svg
 
 
 def test_two_figures_on_a_page_share_no_id():
@@ -192,8 +199,7 @@ def test_a_figure_without_words_is_refused(alt):
         viz.Figure(Drawing(), alt)
 
 
-def test_as_text_a_figure_is_what_it_shows(make):
-    figure = make()
+def test_as_text_a_figure_is_what_it_shows(figure):
     assert repr(figure) == f"Figure: {figure.alt}"
 
 
@@ -203,8 +209,7 @@ def test_alt_text_and_caption_cannot_break_the_markup():
     assert "<script>" not in figure._repr_html_()
 
 
-def test_a_saved_figure_is_the_svg(tmp_path, make):
-    figure = make()
+def test_a_saved_figure_is_the_svg(tmp_path, figure):
     assert figure.save(tmp_path / "figure.svg").read_text(encoding="utf-8") == figure.svg
 
 

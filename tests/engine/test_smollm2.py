@@ -26,11 +26,17 @@ STEPS = 32
 
 
 @pytest.fixture(scope="module")
-def expected() -> list[list[int]]:
-    """What transformers writes for each prompt alone, greedily."""
+def reference() -> tuple[Any, Any]:
+    """transformers' tokenizer and model."""
     folder = embedded.fetch()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    model: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    return tokenizer, transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+
+
+@pytest.fixture(scope="module")
+def expected(reference: tuple[Any, Any]) -> list[list[int]]:
+    """What transformers writes for each prompt alone, greedily."""
+    tokenizer, model = reference
     outputs = []
     for prompt in PROMPTS:
         ids = tokenizer(prompt, return_tensors="pt").input_ids
@@ -40,10 +46,8 @@ def expected() -> list[list[int]]:
     return outputs
 
 
-def test_what_exercises_have_to_write_is_what_transformers_writes() -> None:
-    folder = embedded.fetch()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    model: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+def test_what_exercises_have_to_write_is_what_transformers_writes(reference: tuple[Any, Any]) -> None:
+    tokenizer, model = reference
     for prompt, text in zip(engines.PROMPTS, engines.EXPECTED, strict=True):
         ids = tokenizer(prompt, return_tensors="pt").input_ids
         with torch.no_grad():
