@@ -63,7 +63,8 @@ for sizes in ([], [1], [1, 2, 4, 8], capture_sizes(32)):
 
 # %% [markdown]
 """
-Time grows with the number of graphs. Memory hardly does: they share one pool, and the largest comes first
+Time grows with the number of graphs. Memory does not: the seven take what the four take. They share one pool, the
+largest comes first, and the pool grows in blocks of 2 and 20 MiB, as PyTorch's does on a GPU
 ([chapter 5](05_memory.ipynb)). What engines report on GPUs ([sources](../book/references.md)):
 
 | model, engine | sizes | time | memory |

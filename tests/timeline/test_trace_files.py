@@ -164,6 +164,18 @@ def test_a_profile_of_this_cpu_is_told_apart_from_a_wrong_file(tmp_path: Path) -
         open_trace(path)
 
 
+def test_the_categories_of_older_profilers_are_known(tmp_path: Path) -> None:
+    older = {"kernel": "Kernel", "cuda_runtime": "Runtime", "cpu_op": "Operator", "gpu_memcpy": "Memcpy"}
+    made = small(4)
+    call = made.call("cudaMemcpyAsync", 50, 51)
+    made.work("Memcpy DtoH (Device -> Pinned)", 52, 53, call, kind="gpu_memcpy")
+    for event in made.events:
+        event["cat"] = older[event["cat"]]
+    device = open_trace(made.save(tmp_path / "t.json")).devices[0]
+    assert (device.whole.kernels, device.whole.copies, device.attributed) == (4, 1, True)
+    assert len(open_trace(tmp_path / "t.json").launches) == 1
+
+
 def test_spans_that_make_no_sense_are_left_out(tmp_path: Path) -> None:
     made = small(4)
     made.events += [
