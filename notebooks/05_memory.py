@@ -402,6 +402,9 @@ out of memory; too high, requests wait for pages.
 
 ## Exercises
 
+[Exercise 10, Plan a pool](../exercises/ex10_plan_a_pool.ipynb), judges what you write, in its page or in a notebook. And
+to find out by hand:
+
 1. Add `del` statements or split lines in the feed-forward part of chapter 3 so that its peak falls. By how much?
 2. Drop `large_out` before `small` is captured. Predict with `writers` what changes, then look.
 3. Record three sizes in the order middle, large, small. What does the pool cost, and why?
