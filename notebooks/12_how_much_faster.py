@@ -298,7 +298,7 @@ viz.speedups(
 
 # %% [markdown]
 """
-The ends are the same: most at batch 1, nothing at 256. The way between is not. The rule falls steadily; the simulation
+The ends are the same: most at batch 1, next to nothing at 256. The way between is not. The rule falls steadily; the simulation
 stays level and then falls, because it knows no variation: every launch costs the same, every request is as long as the
 next. And the launch costs were *chosen* here so that the curves begin near the bars: read the figure for its shape. A
 GPU with less bandwidth (the third curve) has longer kernels, and hardly needs a graph.
@@ -334,8 +334,8 @@ explorer
 """
 Three things to try. Move the batch up: the graph's step grows slowly at first, because the weights are read once for
 all requests, and the eager one does not grow at all until the device is the slower side. Take a T4: its kernels are so
-long that no host is too slow. Take the 70B model on eight GPUs: each of them has an eighth of the work in every kernel
-and all of the launches, so graphs matter more, not less. (What the GPUs send each other is left out here.)
+long that no host is too slow. Take the 70B model on eight GPUs: each of them has an eighth of the work in every
+product and all of the launches, so graphs matter more, not less. (What the GPUs send each other is left out here.)
 
 In a running notebook the same knobs are there as widgets:
 """
@@ -401,8 +401,8 @@ for tokens in (1, 128, 512, 2048):
 # %% [markdown]
 """
 The rule of thumb says "about 1.00" as well. There is a second reason: a graph has one shape, and prompts have all
-lengths. Recording some and padding to them would compute more than it saves. What remains is *short* prefills, and
-pieces of long ones; engines that record those do it piece by piece ([chapter 8](08_padding.ipynb) has the padding).
+lengths. Recording some and padding to them computes rows for nobody ([chapter 8](08_padding.ipynb)), and there are many more
+lengths of prompts than sizes of batches. What remains is *short* prefills, and pieces of long ones.
 
 ## When a capture has paid for itself
 
@@ -608,7 +608,7 @@ Yes. The H200's kernels are many times shorter and the host is the same, so the 
 <details>
 <summary>A model is spread over eight GPUs. Do graphs matter more or less?</summary>
 
-More. Each kernel has an eighth of the work and there are as many launches, on every one of the eight.
+More. Each product has an eighth of the work and there are as many launches, on every one of the eight.
 
 </details>
 
@@ -641,7 +641,7 @@ It falls. Attention reads twice as much and takes longer, so the device waits le
 - On a GPU there is a knee: where kernels get longer than launches, the gain ends.
 - The host's cost of a launch decides most: 4 µs or 40 µs is the difference between nothing and half the step.
 - Prefill and large batches gain nothing. Small batches, small models, fast or many GPUs gain most.
-- A capture pays after some thousand steps, padding costs little while weights dominate, and what the host does around
+- On GPUs a capture pays after some thousand steps, padding costs little while weights dominate, and what the host does around
   the replay stays.
 
 ## Exercises
