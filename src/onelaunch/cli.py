@@ -1,6 +1,6 @@
 """The ``onelaunch`` command: ``demo`` writes text here, ``doctor`` says what this machine can do, ``check`` finds what
 a replay of your step gets wrong, ``bench`` measures what an operation costs, ``trace`` reads a profile, ``grade``
-judges exercises, ``compile`` makes the faster replay."""
+judges exercises and ``exercises`` shows how far you are, ``compile`` makes the faster replay."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--sarif", default=None, metavar="FILE", help="write SARIF 2.1.0 to FILE too")
     check.set_defaults(run=_check, style="text")
 
-    grading.add_parser(commands)
+    grading.add_parsers(commands)
     trace_command.add_parser(commands)
 
     compile_ = commands.add_parser(
