@@ -581,8 +581,9 @@ row. It is the list with budget 1; the figure leaves it out because it is far ab
 
 ## Exercises
 
-[Exercise 2, Pad a batch](../exercises/ex02_pad_a_batch.ipynb), judges what you write, in its page or in a notebook. And
-to find out by hand:
+[Exercise 2, Pad a batch](../exercises/ex02_pad_a_batch.ipynb), and
+[exercise 3, The list that wastes least](../exercises/ex03_best_list.ipynb), judge what you write, in their pages or in
+a notebook. And to find out by hand:
 
 1. Find the smallest budget whose best list wastes less than 5% on this traffic.
 2. Change `best_sizes` to weigh a row by how long it takes: a step of `n` rows costs `20 + n`. Does the best

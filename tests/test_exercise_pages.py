@@ -114,6 +114,19 @@ def test_the_cells_have_roles_and_names(tmp_path):
     ]
 
 
+def test_the_list_of_exercises_says_where_each_is_done(tmp_path):
+    (tmp_path / "exercises").mkdir()
+    for name, title in (("ex02_pad_a_batch", "2: Pad a batch"), ("ex04_buffers", "4: GraphCaptureBuffer")):
+        text = [f"# Exercise {title}\n", "\n", "*About 20 minutes. Easy. You need much.*\n"]
+        cells = [{"source": text}, {"source": ["[Open](https://elsewhere/ex.ipynb)"]}]
+        (tmp_path / "exercises" / f"{name}.ipynb").write_text(json.dumps({"cells": cells}))
+    assert exercise_pages.listed(tmp_path) == [
+        "- **2.** [Pad a batch](../exercises/ex02_pad_a_batch.ipynb). About 20 minutes. Easy. In the page.",
+        "- **4.** [GraphCaptureBuffer](https://elsewhere/ex.ipynb). About 20 minutes. Easy. In Colab or Jupyter.",
+    ]
+    assert len(exercise_pages.listed(ROOT)) >= len(THERE)
+
+
 def test_each_exercise_of_the_page_is_a_page():
     toc = (ROOT / "_toc.yml").read_text(encoding="utf-8").split()
     missing = [path.stem for path in THERE.values() if f"exercises/{path.stem}" not in toc]

@@ -18,7 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from docutils.statemachine import StringList
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 
 import pyodide_files
 
@@ -122,6 +125,32 @@ def pack(source: Path, names: list[str], target: Path) -> None:
             archive.writestr(zipfile.ZipInfo(name), (source / name).read_bytes(), zipfile.ZIP_DEFLATED)
 
 
+def listed(root: Path) -> list[str]:
+    """A line of Markdown for every exercise: its number and title, how long and hard it is, where it is done."""
+    lines = []
+    for notebook in sorted((root / "exercises").glob("ex[0-9][0-9]_*.ipynb")):
+        book = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        text, link = ("".join(cell["source"]) for cell in book[:2])
+        number, title = re.match(r"# Exercise (\d+): (.+)", text).groups()  # type: ignore[union-attr]
+        about = re.search(r"^\*(About .+?\. \w+\.)", text, flags=re.MULTILINE)
+        colab = re.search(r"\((https://\S+)\)", link)
+        in_page = page_of(f"exercises/{notebook.stem}")
+        where = f"../exercises/{notebook.name}" if in_page else colab[1] if colab else ""
+        how = "In the page." if in_page else "In Colab or Jupyter."
+        lines.append(f"- **{number}.** [{title}]({where}). {about[1] + ' ' if about else ''}{how}")
+    return lines
+
+
+class ExerciseList(SphinxDirective):
+    """``{exercise-list}``: all exercises, with where to do them."""
+
+    def run(self) -> list[nodes.Node]:
+        """The list, parsed as if it stood on the page."""
+        found = nodes.Element()
+        self.state.nested_parse(StringList(listed(Path(self.env.srcdir)), "exercises"), self.content_offset, found)
+        return found.children
+
+
 def prepare(app: Sphinx) -> None:
     """Put what the worker loads where Sphinx copies it from: the checks, and Python where npm could fetch it."""
     notebooks = exercises(Path(app.srcdir))
@@ -189,6 +218,7 @@ def page_data(app: Sphinx, docname: str, key: str, pathto: Any) -> dict[str, Any
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect it."""
+    app.add_directive("exercise-list", ExerciseList)
     app.connect("builder-inited", prepare)
     app.connect("html-page-context", put_on_page)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
