@@ -13,11 +13,11 @@ import torch
 from matplotlib.figure import Figure as Drawing
 
 from onelaunch import emulator, viz
-from onelaunch.padding import tensorrt_llm
+from onelaunch.padding import nano_vllm, tensorrt_llm
 from onelaunch.timeline import KernelCost, LaunchCosts, lay_out
 from onelaunch.timeline.costs import Costs
 from onelaunch.timeline.published import compare, published_rows
-from onelaunch.viz import canvas, graphs, layers, pools
+from onelaunch.viz import canvas, graphs, layers, paddings, pools
 
 BENCHMARK = {
     "hardware": {"cpu": "Some CPU", "cores": 2, "gpu": None},
@@ -365,8 +365,10 @@ def test_the_words_say_how_many_requests_run_under_each_ceiling():
     assert "a burst at 5 s" in figure.alt
 
 
-def test_a_list_without_padding_is_drawn_with_what_runs_eagerly():
+def test_a_list_without_padding_is_drawn_with_what_has_no_graph():
     assert "37 requests fit into no graph and run eagerly" in FIGURES["exact sizes"]().caption
+    assert paddings._without_graph(tensorrt_llm(40), 45) == [(33, 39), (41, 45)]
+    assert "the engine raises an error" in viz.padding_staircase(nano_vllm(20), 30, batch=17).caption
 
 
 def test_every_outcome_is_in_the_words():

@@ -48,8 +48,15 @@ explore("explore_padding", (data, settings) => {
   canvas.line([at(0, 0), ...diagonal], GREY);
   canvas.line([at(0, 0), ...stairs], "currentColor", 1.1);
   canvas.line([at(0, highest), at(0, 0), at(top, 0)], GREY);
-  for (let size = 1; size <= top; size++) { // which batches run eagerly
-    if (runAs(size) === undefined) canvas.line([at(size - 1, 0), at(size, 0)], BLUE, 3);
+  for (let first = 1; first <= top; first++) { // runs of batches without a graph
+    let last = first - 1;
+    while (last < top && runAs(last + 1) === undefined) last++;
+    if (last < first) continue;
+    canvas.line([at(first - 1, 0), at(last, 0)], BLUE, 3);
+    if (unitX * (last - first + 1) > 54) {
+      canvas.text(at((first - 1 + last) / 2, 0)[0], plot - 10, "no graph", { align: "middle", faint: true });
+    }
+    first = last;
   }
   for (const tick of ticks(top)) canvas.text(at(tick, 0)[0], plot + 12, tick, { align: "middle", faint: true });
   for (const tick of ticks(highest)) canvas.text(left - 5, at(0, tick)[1], tick, { align: "end", faint: true });

@@ -18,7 +18,7 @@ def padding_staircase(
     """The size that every batch up to ``top`` is run as. What lies between the stairs and the diagonal is padding.
 
     sizes: the recorded ones, ascending, or an engine's list. batch: one to point out. counts: batch size -> decode
-    steps that had it, drawn below. Batches that run eagerly have a thick line under them.
+    steps that had it, drawn below. Batches without a graph have a thick line under them.
     """
     made = sizes if isinstance(sizes, CaptureList) else CaptureList("", tuple(sizes))
     if not made.sizes or top < 1 or (batch is not None and not 1 <= batch <= top):
@@ -41,11 +41,10 @@ def padding_staircase(
     canvas.line([at(0, 0), *diagonal], GREY)
     canvas.line([at(0, 0), *stairs], FOREGROUND, width=1.1)
     canvas.line([at(0, highest), at(0, 0), at(top, 0)], GREY)
-    eager = [size for size in range(1, top + 1) if _rows(made, size) is None]
-    for size in eager:
-        canvas.line([at(size - 1, 0), at(size, 0)], BLUE, width=3)
-    if eager and unit_x * (top - made.sizes[-1]) > text_width("eager") + 8:
-        canvas.text(at((made.sizes[-1] + top) / 2, 0)[0], plot - 10, "eager", "center", faint=True)
+    for first, last in _without_graph(made, top):
+        canvas.line([at(first - 1, 0), at(last, 0)], BLUE, width=3)
+        if unit_x * (last - first + 1) > text_width("no graph") + 8:
+            canvas.text(at((first - 1 + last) / 2, 0)[0], plot - 10, "no graph", "center", faint=True)
     for tick in _ticks(top):
         canvas.text(at(tick, 0)[0], plot + 12, str(tick), "center", faint=True)
     for tick in _ticks(highest):
@@ -71,6 +70,16 @@ def _rows(made: CaptureList, size: int) -> int | None:
     """The rows that a batch is replayed with, or None."""
     run_as = made.run_as(size)
     return None if isinstance(run_as, str) else run_as
+
+
+def _without_graph(made: CaptureList, top: int) -> list[tuple[int, int]]:
+    """The first and the last of each run of batches that find no graph."""
+    runs: list[tuple[int, int]] = []
+    for size in range(1, top + 1):
+        if _rows(made, size) is None:
+            joined = runs and runs[-1][1] == size - 1
+            runs[-1:] = [(runs[-1][0], size)] if joined else [*runs[-1:], (size, size)]
+    return runs
 
 
 def _histogram(
