@@ -50,7 +50,7 @@ def dispatch(trial: Trial) -> None:
         for phase in ("decode", "prefill"):
             for size in (1, 2, 3, 4, 5, 8, 9):
                 batch = small.decode_batch(trial.rng, size, size)
-                batch.phase = phase  # type: ignore[assignment]
+                batch.phase = phase
                 right = phase == "decode" and size <= largest
                 call = f"can_use_graph(runner with graphs of {sorted(sizes)}, {phase} batch of {size})"
                 with trial.running(call, show(right)):
