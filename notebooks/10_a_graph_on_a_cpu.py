@@ -703,6 +703,9 @@ the memory layout or the library's choice of algorithm, and you want to know.
 
 ## Exercises
 
+[Exercise 8, A toy tape](../exercises/ex08_a_toy_tape.ipynb), judges what you write, in its page or in a notebook: both
+emulations, for a device of forty lines. And without a judge:
+
 1. Add a fault to the museum: a step that writes its result into a list of the host (`.tolist()`). What do both say?
 2. Make `kept_output` right on the tape with one word.
 3. Improve `Rerun` so that it shows `kept_output`: it may copy results into buffers of its own.

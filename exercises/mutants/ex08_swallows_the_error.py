@@ -1,0 +1,28 @@
+# %% [markdown]
+"""
+Fails: 2
+
+Catches what the step raises, and says nothing of it.
+"""
+
+
+# %% tags=["answer:Tape"]
+class Tape:
+    def __init__(self, device):
+        self.device, self.kernels = device, []
+
+    def record(self, step):
+        self.kernels = []
+        self.device.recorder = self.note
+        try:
+            step()
+        except Exception:
+            pass
+        self.device.recorder = None
+
+    def note(self, kernel, out, inputs, numbers=()):
+        self.kernels.append((kernel, out, list(inputs), list(numbers)))
+
+    def replay(self):
+        for kernel, out, inputs, numbers in self.kernels:
+            self.device.launch(kernel, out, inputs, numbers)
