@@ -744,6 +744,7 @@ fixed place and a fixed size.
 2. Write the top-k filter of a sampler so that it is captured. Where does its first version break?
 3. Leave the fork out of `two_streams` and keep the join. What is on the tape, and when does `x @ up` run?
 4. Make `grow` fail loudly instead of silently, with one line in the step.
+5. Six steps that are refused, for you to mend, and judged: `exercises/ex09_refused_steps.ipynb`.
 
 ## Further reading
 
