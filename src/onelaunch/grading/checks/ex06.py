@@ -124,7 +124,8 @@ def recorded(trial: Trial) -> None:
     """Graphs with and without a pool, replayed on new input."""
     from onelaunch import emulator
 
-    shared, graphs = emulator.graph_pool_handle(), []
+    shared = emulator.graph_pool_handle()
+    graphs: list[Any] = []
     for size, pool in ((4, shared), (2, shared), (3, None)):
         log: list[str] = []
         step = Step(size, log)
