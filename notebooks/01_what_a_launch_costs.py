@@ -438,6 +438,9 @@ simulate(tape, "T4", "graph", launch=mine)
 
 ## Exercises
 
+[Exercise 1, Who waits](../exercises/ex01_who_waits.ipynb), judges what you write, in its page or in a notebook. And to
+find out by hand:
+
 1. Launch-bound or not? Decide for each, then work out the step with `step_ms`: (a) 350 kernels of 2 µs, launches of 5 µs;
    (b) 100 fused kernels of 12 µs, launches of 5 µs; (c) 1,000 kernels of 4 µs, launches of 6 µs; (d) as (c), in one
    graph: 1 µs between kernels and 10 µs to launch it.

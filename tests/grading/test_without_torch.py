@@ -8,7 +8,7 @@ import sys
 import pytest
 
 BLOCKED = ("torch", "numpy", "transformers", "matplotlib", "IPython", "pytest", "nbval")
-IN_PAGE = ("ex02", "ex03", "ex08", "ex10")
+IN_PAGE = ("ex01", "ex02", "ex03", "ex08", "ex10")
 
 
 @pytest.mark.parametrize("key", IN_PAGE)
