@@ -6,23 +6,25 @@ The function takes no arguments and returns ``(prepare, step)``, or a dict, data
 
 from __future__ import annotations
 
+import atexit
+import importlib
 import importlib.util
+import inspect
 import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
-from urllib.parse import quote
 
-import onelaunch
-from onelaunch.sanitizer import KINDS, Finding, Report, SanitizerError, sanitize
+from onelaunch.check_formats import as_annotation, as_sarif, error_annotation, relative
+from onelaunch.sanitizer import Report, SanitizerError, sanitize
 
 FOUND, CANNOT = 1, 2
 _ARGUMENTS = ("prepare", "step", "rounds", "owners", "padding")
-_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class CheckError(Exception):
@@ -33,33 +35,45 @@ def main(target: str, rounds: int | None, style: str, sarif: str | None) -> int:
     """Check ``target`` and print the report: as ``text``, ``json`` or ``github`` annotations. sarif: a file to write
     too.
 
-    Returns 0 where nothing was found, 1 where something was, 2 where it could not be checked.
+    Returns 0 where nothing was found, 1 where something was, 2 where it could not be checked; then JSON, annotations
+    and SARIF have the reason, and nothing that could be taken for a clean report.
     """
+    report, reason = Report(), None
     try:
-        with redirect_stdout(sys.stderr):  # what the user's code prints is no part of the report
+        with _own_stdout():
             report = run(target, rounds)
-        if sarif is not None:
-            try:
-                Path(sarif).write_text(json.dumps(as_sarif(report), indent=2) + "\n", encoding="utf-8")
-            except OSError as error:
-                raise CheckError(f"--sarif {sarif} cannot be written: {error.strerror}.") from error
     except CheckError as error:
-        print(f"onelaunch check: {error}", file=sys.stderr)
-        return CANNOT
+        reason = str(error)
+    if sarif is not None:
+        try:
+            Path(sarif).write_text(json.dumps(as_sarif(report, reason), indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            reason = reason or f"--sarif {sarif} cannot be written: {error.strerror}."
+    if reason is not None:
+        print(f"onelaunch check: {reason}", file=sys.stderr)
     if style == "json":
-        print(json.dumps({"target": target, **report.as_dict()}, indent=1))
+        content = report.as_dict() if reason is None else {"error": reason}
+        print(json.dumps({"target": target, **content}, indent=1))
     elif style == "github":
-        for finding in report:
-            print(as_annotation(finding))
-    else:
+        for line in [as_annotation(finding) for finding in report] if reason is None else [error_annotation(reason)]:
+            print(line)
+    elif reason is None:
         print(report)
+    if reason is not None:
+        return CANNOT
     return FOUND if report.findings else 0
 
 
 def run(target: str, rounds: int | None = None) -> Report:
     """The report on ``target``, "path.py:function". Raises CheckError where there can be none."""
     function = load(target)
-    made = _calling(function, f"{target}")
+    try:
+        inspect.signature(function).bind()
+    except TypeError as error:
+        raise CheckError(f"{target} is called without arguments: {error}.") from error
+    except ValueError:  # no signature to be had
+        pass
+    made = _calling(function, target)
     arguments = arguments_of(made, target)
     if rounds is not None:
         arguments["rounds"] = rounds
@@ -73,20 +87,37 @@ def load(target: str) -> Callable[[], Any]:
         raise CheckError(f"{target!r} is no path.py:function. Name a file and a function in it, with a colon between.")
     file = Path(path)
     if not file.is_file():
-        raise CheckError(f"there is no file {path!r}.")
-    spec = importlib.util.spec_from_file_location(f"checked_{file.stem}", file)
-    if spec is None or spec.loader is None:
-        raise CheckError(f"{path!r} is no Python file: its name must end in .py.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module.__name__] = module
-    sys.path.insert(0, str(file.resolve().parent))  # it may import what lies beside it
-    loader = spec.loader
-    _calling(lambda: loader.exec_module(module), path)
+        raise CheckError(
+            f"{path!r} is a folder: name a file in it." if file.is_dir() else f"there is no file {path!r}."
+        )
+    module = _calling(lambda: _imported(file), path)
     function = getattr(module, name, None)
     if not callable(function):
-        there = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
+        there = [n for n, value in vars(module).items() if _is_own_function(value, module) and not n.startswith("_")]
         raise CheckError(f"{path} has no function {name!r}; there is {', '.join(there) or 'none'}.")
     return function
+
+
+def _imported(file: Path) -> ModuleType:
+    """The module in ``file``; as part of its package where it lies in one, so that relative imports work."""
+    folder, names = file.resolve().parent, [file.stem]
+    while (folder / "__init__.py").is_file():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    sys.path.insert(0, str(folder))  # it may import what lies beside it
+    if len(names) > 1 and file.suffix == ".py":
+        return importlib.import_module(".".join(names))
+    spec = importlib.util.spec_from_file_location(f"checked_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise CheckError(f"{str(file)!r} is no Python file: its name must end in .py.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _is_own_function(value: Any, module: ModuleType) -> bool:
+    return callable(value) and not isinstance(value, type) and getattr(value, "__module__", None) == module.__name__
 
 
 def arguments_of(made: Any, target: str) -> dict[str, Any]:
@@ -95,14 +126,43 @@ def arguments_of(made: Any, target: str) -> dict[str, Any]:
         return {"prepare": made[0], "step": made[1]}
     inside = dict(made) if isinstance(made, Mapping) else {n: getattr(made, n) for n in _ARGUMENTS if hasattr(made, n)}
     if "prepare" not in inside or "step" not in inside:
+        if hasattr(made, "close"):
+            made.close()  # a generator or a coroutine, which would complain that nobody ran it
         raise CheckError(
             f"{target} returned {type(made).__name__}: return (prepare, step), or a dict or dataclass with these and, "
             "if you like, owners, padding and rounds."
         )
-    unknown = sorted(set(inside) - set(_ARGUMENTS))
+    unknown = sorted(set(map(str, inside)) - set(_ARGUMENTS))
     if unknown:
         raise CheckError(f"{target} returned the unknown key {unknown[0]!r}; there is {', '.join(_ARGUMENTS)}.")
-    return {name: value for name, value in inside.items() if value is not None or name == "padding"}
+    return {name: value for name, value in inside.items() if value is not None or name in ("prepare", "step")}
+
+
+@contextmanager
+def _own_stdout() -> Iterator[None]:
+    """Send what others print to stderr, whether Python prints it, a library or a child process: it is no part of the
+    report. What is printed when the interpreter ends goes there as well."""
+    with redirect_stdout(sys.stderr):
+        try:
+            sys.__stdout__.flush()  # type: ignore[union-attr]  # where there is none, AttributeError
+            out, err = sys.__stdout__.fileno(), sys.__stderr__.fileno()  # type: ignore[union-attr]
+            kept = os.dup(out)
+        except (AttributeError, OSError, ValueError):  # closed, or none of the system's
+            yield
+            return
+        os.dup2(err, out)
+        try:
+            yield
+        finally:
+            os.dup2(kept, out)
+            os.close(kept)
+            atexit.register(_end_quietly, out, err)
+
+
+def _end_quietly(out: int, err: int) -> None:
+    with suppress(AttributeError, OSError, ValueError):
+        sys.__stdout__.flush()  # type: ignore[union-attr]
+        os.dup2(err, out)
 
 
 def _calling(function: Callable[[], Any], what: str) -> Any:
@@ -116,7 +176,7 @@ def _calling(function: Callable[[], Any], what: str) -> Any:
     except BaseException as error:  # SystemExit of a script too
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if not _is_library(frame.filename)]
-        place = f" at {_relative(own[-1].filename)}:{own[-1].lineno}" if own else ""
+        place = f" at {relative(own[-1].filename)}:{own[-1].lineno}" if own else ""
         text = " ".join(str(error).split())
         raise CheckError(f"{what} raised {type(error).__name__}{place}{': ' + text if text else ''}") from error
 
@@ -124,52 +184,3 @@ def _calling(function: Callable[[], Any], what: str) -> Any:
 def _is_library(file: str) -> bool:
     home = os.path.dirname(os.path.abspath(__file__))
     return file.startswith((home, "<frozen")) or "site-packages" in file or not os.path.exists(file)
-
-
-def as_annotation(finding: Finding) -> str:
-    """A finding as GitHub shows it at the line of a pull request."""
-    title = f"{finding.kind} {finding.tensor}" if finding.tensor else finding.kind
-    at = {"file": _relative(finding.where.file), "line": str(max(finding.where.line, 1)), "title": title}
-    properties = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in at.items())
-    return f"::error {properties}::{_escaped(f'{finding.why}' + chr(10) + f'Fix: {finding.fix}')}"
-
-
-def _escaped(text: str, also: str = "") -> str:
-    for character in "%\r\n" + also:
-        text = text.replace(character, f"%{ord(character):02X}")
-    return text
-
-
-def as_sarif(report: Report) -> dict[str, Any]:
-    """The report in SARIF 2.1.0."""
-    used = [kind for kind in KINDS if kind in report.kinds]
-    results = []
-    for finding in report:
-        subject = f"{finding.tensor}: " if finding.tensor else ""
-        place: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.where.file)}}
-        if finding.where.line > 0:
-            place["region"] = {"startLine": finding.where.line}
-        results.append(
-            {
-                "ruleId": finding.kind,
-                "ruleIndex": used.index(finding.kind),
-                "level": "error",
-                "message": {"text": f"{subject}{finding.why}\nFix: {finding.fix}"},
-                "locations": [{"physicalLocation": place}],
-                "partialFingerprints": {"onelaunch/v1": f"{finding.kind}:{finding.tensor}:{finding.where.function}"},
-            }
-        )
-    rules = [{"id": kind, "shortDescription": {"text": kind.replace("-", " ")}} for kind in used]
-    driver = {"name": "onelaunch check", "version": onelaunch.__version__, "rules": rules}
-    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
-
-
-def _relative(file: str) -> str:
-    """As seen from here, which in a CI is the repository, where it lies below here."""
-    path = os.path.relpath(file) if os.path.isabs(file) else file
-    return file if path.startswith("..") else path
-
-
-def _uri(file: str) -> str:
-    path = _relative(file)
-    return Path(path).as_uri() if os.path.isabs(path) else quote(Path(path).as_posix())

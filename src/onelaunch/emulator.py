@@ -20,8 +20,10 @@ What differs from a GPU:
 
 from __future__ import annotations
 
+from onelaunch.capturing import graph, is_current_stream_capturing
 from onelaunch.graphed_callables import make_graphed_callables
-from onelaunch.graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
+from onelaunch.graphs import CUDAGraph
+from onelaunch.pools import graph_pool_handle
 from onelaunch.streams import (
     Event,
     Stream,

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from onelaunch.graphs import CUDAGraph, graph, graph_pool_handle
+from onelaunch.capturing import graph
+from onelaunch.graphs import CUDAGraph
+from onelaunch.pools import graph_pool_handle
 from onelaunch.streams import Stream, stream, synchronize
 
 ModuleOrCallable = nn.Module | Callable[..., object]

@@ -1,4 +1,4 @@
-"""``CUDAGraph`` and ``graph`` of the emulated ``torch.cuda``: they record a tape and replay it."""
+"""``CUDAGraph`` of the emulated ``torch.cuda``: it records a tape and replays it."""
 
 from __future__ import annotations
 
@@ -7,36 +7,21 @@ import warnings
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, ClassVar
 
 import torch
 
 from onelaunch.liveness import InputLiveness
+from onelaunch.pools import handle_of, pool_of
 from onelaunch.streams import (
     Capture,
-    Stream,
-    StreamContext,
     captured_stream,
     current_stream,
     default_stream,
     no_destroying,
-    synchronize,
 )
 from onelaunch.tape import Buffer, CaptureError, Executor, Pool, PoolHandle, Recorder, Tape, make_executor
 from onelaunch.tape.dot import to_dot
-
-_pools: weakref.WeakValueDictionary[tuple[int, int], Pool] = weakref.WeakValueDictionary()
-
-
-def graph_pool_handle() -> PoolHandle:
-    """A token for a new memory pool that graphs can share."""
-    return _handle_of(Pool())
-
-
-def is_current_stream_capturing() -> bool:
-    """Whether a capture is under way on the current stream."""
-    return captured_stream() is not None
 
 
 class CUDAGraph:
@@ -93,7 +78,7 @@ class CUDAGraph:
                 "CUDA graphs must be captured on a non-default stream. "
                 "(However, after capture, it's ok to replay them on the default stream.)"
             )
-        memory = _pool_of(pool)
+        memory = pool_of(pool)
         capture = Capture(origin, capture_error_mode)
         self._liveness = InputLiveness() if check_input_liveness else None
         meet = self._liveness.meet if self._liveness is not None else None
@@ -169,7 +154,7 @@ class CUDAGraph:
 
     def pool(self) -> PoolHandle:
         """Token of this graph's memory, to pass to another capture as ``pool=``."""
-        return _handle_of(self._captured("pool()").pool)
+        return handle_of(self._captured("pool()").pool)
 
     @property
     def executor(self) -> str | None:
@@ -287,76 +272,3 @@ class CUDAGraph:
                 self._liveness = None
                 recorder.pool.give_back()
         return tape
-
-
-class graph:
-    """``with graph(g): out = step()`` records ``step`` into ``g``. Nothing is written until ``g.replay()``."""
-
-    default_capture_stream: ClassVar[Stream | None] = None
-
-    def __init__(
-        self,
-        cuda_graph: CUDAGraph,
-        pool: tuple[int, int] | None = None,
-        stream: Stream | None = None,
-        capture_error_mode: str = "global",
-        enable_annotations: bool = False,
-        check_input_liveness: bool = False,
-    ) -> None:
-        if enable_annotations:
-            raise NotImplementedError(
-                "enable_annotations is not emulated. Each kernel of graph.tape has the line of your code in `where`."
-            )
-        if stream is None:
-            if graph.default_capture_stream is None:
-                graph.default_capture_stream = Stream()
-            stream = graph.default_capture_stream
-        self.pool: tuple[()] | tuple[tuple[int, int]] = () if pool is None else (pool,)
-        self.capture_stream = stream
-        self.stream_ctx = StreamContext(stream)
-        self.cuda_graph = cuda_graph
-        self.capture_error_mode = capture_error_mode
-        self.check_input_liveness = check_input_liveness
-
-    def __enter__(self) -> None:
-        if Capture.current is None:
-            synchronize()  # as torch does; where a capture is under way, capture_begin says so more clearly
-        self.stream_ctx.__enter__()
-        try:
-            self.cuda_graph.capture_begin(
-                self.pool[0] if self.pool else None,
-                capture_error_mode=self.capture_error_mode,
-                check_input_liveness=self.check_input_liveness,
-            )
-        except BaseException:
-            self.stream_ctx.__exit__(None, None, None)
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        try:
-            if error is None:
-                self.cuda_graph.capture_end()
-            elif self.cuda_graph._capture is not None:
-                self.cuda_graph._stop(failed=True)
-        finally:
-            if self.cuda_graph._capture is not None:  # it could not be ended here, and nobody else will
-                self.cuda_graph._stop(failed=True)
-            self.stream_ctx.__exit__(kind, error, traceback)
-
-
-def _handle_of(pool: Pool) -> PoolHandle:
-    _pools[tuple(pool.handle)] = pool  # type: ignore[index]  # a pair of numbers, as the handle is
-    return pool.handle
-
-
-def _pool_of(handle: tuple[int, int] | None) -> Pool:
-    if handle is None or handle == (0, 0):
-        return Pool()
-    pool = handle.memory if isinstance(handle, PoolHandle) else _pools.get(handle)
-    if pool is None:
-        raise RuntimeError(
-            f"pool={handle!r} is no pool that still exists. Pass graph_pool_handle() or another graph's pool()."
-        )
-    return pool

@@ -53,4 +53,20 @@ def test_no_false_alarm_was_measured_on_the_models_that_replay():
     replay = {name for name, row in models.items() if row["outcome"] == "bitwise" and row["how"] == "prepared"}
     assert {name for name, row in saved["rows"].items() if row["outcome"] == "clean"} == replay
     assert saved["findings"] == 0
-    assert saved["step"]["checked_ms"] < 10 * saved["step"]["eager_ms"]
+    for batch in ("", "padded_"):
+        assert saved["step"][f"{batch}checked_ms"] < 10 * saved["step"][f"{batch}eager_ms"]
+
+
+def test_no_false_alarm_was_measured_on_the_engine_in_any_configuration():
+    engine = measured("sanitizer")["engine"]
+    rows = engine["rows"]
+    assert engine["findings"] == sum(len(row["findings"]) for row in rows) == 0
+    assert all(row.get("same_text", True) and row["steps"] for row in rows)
+    assert all(row["named"] == row.get("rightly", []) for row in rows)
+    for name, values in {
+        "model": {"random:llama", "random:qwen3", "smollm2-135m"},
+        "page_size": {1, 4, 16, 64},
+        "graph": {"tape", "rerun"},
+        "attention_backend": {"gather", "torch"},
+    }.items():
+        assert {row[name] for row in rows} == values

@@ -31,6 +31,7 @@ class StepChecker:
     ) -> None:
         self.steps = 0
         self._owners, self._padding = owners, padding
+        self._playbacks: dict[Tape, Playback] = {}
         self._before = self._names()
 
     def check(self, batch: Batch, tape: Tape, step: Callable[[Batch], None]) -> None:
@@ -41,7 +42,9 @@ class StepChecker:
         eager = run_eagerly(lambda: step(batch), ())
         recorded = Recording(outputs=[None])  # which is what a step returns
         recorded.tape = tape
-        playback = Playback(tape, watch=False)
+        if tape not in self._playbacks:
+            self._playbacks[tape] = Playback(tape, watch=False)
+        playback = self._playbacks[tape]
         self.steps += 1
         wrong, found = self._differences(recorded, eager, playback, batch)
         said = "would be replayed wrongly"
@@ -51,6 +54,10 @@ class StepChecker:
         if wrong or found:
             what = f"decode step {self.steps} ({batch.size} requests as {batch.padded_size}) {said}"
             raise FindingsError(what, Report(causes.merged(found), 1, len(tape.kernels)))
+
+    def forget(self) -> None:
+        """Let go of the graphs' memory."""
+        self._playbacks.clear()
 
     def _differences(
         self, recorded: Recording, eager: Recording, playback: Playback, batch: Batch

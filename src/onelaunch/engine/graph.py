@@ -157,6 +157,8 @@ class GraphRunner:
         for graph in self.graph_map.values():
             graph.reset()
         self.graph_map.clear()
+        if self.checker is not None:
+            self.checker.forget()
         self.graph_bs_list, self.max_graph_bs = [], 0
 
     def capture(self, bs: int, pool: Any = None) -> Graph:

@@ -19,13 +19,12 @@ from onelaunch.engine.core import Batch, FinishReason, Req, SamplingParams
 from onelaunch.engine.engine import Engine, pages_that_fit, pick_device, pick_dtype
 from onelaunch.engine.handle import Handle, Piece
 from onelaunch.engine.kvcache import pages_for
+from onelaunch.engine.prompts import Prompt, encode, is_one_prompt
 from onelaunch.engine.sample import sample
 from onelaunch.engine.scheduler import Scheduler
 from onelaunch.errors import RequestError
 from onelaunch.models.loader import load_model
 from onelaunch.models.streaming import StreamDecoder
-
-Prompt = str | Sequence[int]
 
 PAGE_SIZE = 16  # tokens
 DEFAULT_SEQ_LEN = 2048  # tokens; longer only where max_seq_len_override asks for it
@@ -181,7 +180,7 @@ class LLM:
             raise RuntimeError("this LLM was shut down: make a new one.")
         params = SamplingParams() if sampling_params is None else sampling_params
         params.validate()
-        token_ids = self._encode(prompt)
+        token_ids = encode(prompt, self.tokenizer, self.name, self.config.vocab_size)
         if len(token_ids) >= self.max_seq_len:
             raise RequestError(
                 f"the prompt has {len(token_ids)} tokens, and prompt and answer together may have {self.max_seq_len}. "
@@ -252,7 +251,7 @@ class LLM:
     ) -> list[Handle]:
         if self._closed:
             raise RuntimeError("this LLM was shut down: make a new one.")
-        many = cast("list[Prompt]", [prompts] if _is_one_prompt(prompts) else list(prompts))
+        many = cast("list[Prompt]", [prompts] if is_one_prompt(prompts) else list(prompts))
         each: list[SamplingParams | None]
         if sampling_params is None or isinstance(sampling_params, SamplingParams):
             each = [sampling_params] * len(many)
@@ -270,26 +269,6 @@ class LLM:
                 handles.append(Handle(index, None, None, finish_reason="error", error=str(error)))
         return handles
 
-    def _encode(self, prompt: object) -> list[int]:
-        if isinstance(prompt, str):
-            if not prompt:
-                raise RequestError("the prompt is empty: give at least one character, or one token id.")
-            if self.tokenizer is None:
-                raise RequestError(
-                    f"{self.name} brings no tokenizer (tokenizer.json), so text cannot be read. Give token ids instead."
-                )
-            return self.tokenizer.encode(prompt)
-        if not isinstance(prompt, Sequence) or not all(isinstance(i, int) for i in prompt):
-            raise RequestError(f"a prompt is a text or a list of token ids; found {type(prompt).__name__}.")
-        ids = list(prompt)
-        if not ids:
-            raise RequestError("the prompt is empty: give at least one token id.")
-        vocab_size = self.config.vocab_size
-        strange = [i for i in ids if not 0 <= i < vocab_size]
-        if strange:
-            raise RequestError(f"token ids of {self.name} lie in 0 to {vocab_size - 1}; found {strange[0]}.")
-        return ids
-
     def _finish(self, handle: Handle, reason: FinishReason) -> None:
         if handle.finish_reason is None and handle.req is not None:
             handle.finish_reason = reason
@@ -299,9 +278,3 @@ class LLM:
     def _drop(self, handles: list[Handle]) -> None:
         for handle in handles:
             self._finish(handle, "abort")
-
-
-def _is_one_prompt(prompts: object) -> bool:
-    if isinstance(prompts, str):
-        return True
-    return isinstance(prompts, Sequence) and len(prompts) > 0 and all(isinstance(i, int) for i in prompts)

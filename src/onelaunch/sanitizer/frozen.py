@@ -55,7 +55,7 @@ def of_constant(d: Difference, evidence: Evidence) -> Finding:
     """Numbers that the host wrote into a tensor of the step's."""
     was, now = (_numbers(ref, r) for ref, r in ((d.was, evidence.recorded), (d.now, evidence.eager)))
     fix = "Make the tensor once, before the capture, and fill it with copy_() before each replay."
-    change = f"{d.argument}={was}; in round {evidence.round} it is {now}"
+    change = f"{d.argument}={_short(was)}; in round {evidence.round} it is {_short(now)}"
     return _frozen(d, change, _value_name(was, now, evidence), fix, evidence)
 
 

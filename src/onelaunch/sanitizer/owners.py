@@ -20,7 +20,9 @@ import torch
 from torch import Tensor, nn
 
 _CLOSED = frozenset(sys.stdlib_module_names) - {"types", "__main__"} | {"torch", "numpy"}
-_MACHINERY = tuple(f"onelaunch.{name}" for name in ("tape", "graphs", "streams", "liveness", "sanitizer"))
+_MACHINERY = tuple(
+    f"onelaunch.{name}" for name in ("tape", "graphs", "capturing", "pools", "streams", "liveness", "sanitizer")
+)
 _NUMBERS = (bool, int, float, complex, str, type(None))
 _MOST = 300_000  # objects; whoever reaches more than these reaches the interpreter itself
 

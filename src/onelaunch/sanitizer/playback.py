@@ -20,7 +20,8 @@ from onelaunch.tape.undo import Journal
 
 
 class Playback:
-    """One tape. watch: let go of the memory that it found outside, so that its owners alone keep it."""
+    """One tape. watch: let go of the memory that it found outside, so that its owners alone keep it. Without it memory
+    stays where it is, and what a kernel is called with is made once for all runs."""
 
     def __init__(self, tape: Tape, watch: bool = True) -> None:
         self.tape = tape
@@ -28,6 +29,7 @@ class Playback:
         self._bound: dict[int, torch.UntypedStorage] = {}  # by buffer, for one replay
         self._spare: dict[int, torch.UntypedStorage] = {}
         self.failed: tuple[Kernel, Exception] | None = None
+        self._calls: list[Callable[[], None]] | None = None
         for buffer in tape.buffers:
             owned = buffer.storage is not None and buffer.outside and buffer.kind != "constant"
             if watch and owned and buffer.opaque is None and buffer.storage is not None:
@@ -85,11 +87,14 @@ class Playback:
         journal = Journal()
         self.failed = None
         self.tape.reveal()
+        if self._calls is None and not self._watched:
+            self._calls = [python_call(lower(kernel), self.tensor) for kernel in self.tape.kernels]
         with plain_modes():
-            for kernel in self.tape.kernels:
+            for number, kernel in enumerate(self.tape.kernels):
                 try:
                     self._save(kernel, journal)
-                    python_call(lower(kernel), self.tensor)()
+                    call = python_call(lower(kernel), self.tensor) if self._calls is None else self._calls[number]
+                    call()
                 except (RuntimeError, IndexError, ValueError) as error:
                     self.failed = kernel, error
                     break

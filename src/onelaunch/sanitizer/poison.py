@@ -36,6 +36,8 @@ class Padding:
 
 def declared(views: Any) -> list[Padding]:
     """What ``padding(i)`` returned. Raises TypeError for what is no view of a tensor."""
+    if not isinstance(views, (Tensor, Iterable)):
+        raise TypeError(f"padding must return views of tensors, in a list; found {type(views).__name__}.")
     views = [views] if isinstance(views, Tensor) else list(views.values() if isinstance(views, dict) else views)
     found = []
     for view in views:

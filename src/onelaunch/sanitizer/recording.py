@@ -230,7 +230,9 @@ def computes(op: OpOverload) -> bool:
 
 
 class CountWork(TorchDispatchMode):
-    """Counts the operations that are work."""
+    """Counts the operations that are work. elsewhere: a device that is not the CPU, on which some of it is."""
+
+    elsewhere: torch.device | None = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -238,4 +240,8 @@ class CountWork(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.kernels += computes(func)
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        for leaf in pytree.tree_leaves(result):
+            if isinstance(leaf, Tensor) and leaf.device.type != "cpu":
+                self.elsewhere = leaf.device
+        return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import inspect
 import re
 import warnings
 from collections.abc import Callable
@@ -66,6 +67,11 @@ def sanitize(
             prepare(0)
         with CountWork() as work, stream(Stream()):
             step()
+        if work.elsewhere is not None:
+            raise SanitizerError(
+                f"the step cannot be checked: it works on tensors of device {str(work.elsewhere)!r}, and what is "
+                "compared here are numbers in the CPU's memory. Make the model and its inputs on device='cpu'."
+            )
         before = names(start)
         recorded = capture(step, generators)
         playback = Playback(recorded.tape)
@@ -136,14 +142,37 @@ def _check(prepare: object, step: object, rounds: object, padding: object) -> No
     ):
         if not callable(value):
             raise TypeError(f"{name} must be a function; found {value!r}.")
+        _check_call(name, value)
     if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
         raise ValueError(f"rounds must be a number of replays, at least 1; found {rounds!r}.")
     if Capture.current is not None:
         raise RuntimeError("sanitize was called during a capture: it makes a capture itself. Call it outside.")
 
 
+def _check_call(name: str, function: Callable[..., Any]) -> None:
+    lazy = {"a generator": inspect.isgeneratorfunction, "a coroutine": inspect.iscoroutinefunction}
+    if name != "padding":
+        for what, is_such in {**lazy, "an asynchronous generator": inspect.isasyncgenfunction}.items():
+            if is_such(function):
+                raise TypeError(f"{name}() returns {what}: to call it runs nothing of it. Give a plain function.")
+    arguments, how = ((), "without arguments") if name == "step" else ((0,), "with the number of the round")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # none to be had
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise TypeError(f"{name} is called {how}; found {name}{signature}: {error}.") from error
+
+
 def _not_captured(step: object, recorded: Recording, kernels: int) -> list[Finding]:
     """Work that the step does and the graph does not hold."""
+    if not kernels and not recorded.tape.kernels and not recorded.refused:
+        raise SanitizerError(
+            "the step cannot be checked: it runs no operation of PyTorch that computes something, so there is nothing "
+            "to capture. Is the work in prepare, in numpy, or in a function that was not called?"
+        )
     if recorded.elsewhere:
         op, where = recorded.elsewhere[0]
         many = len(recorded.elsewhere)

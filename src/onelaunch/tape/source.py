@@ -14,9 +14,8 @@ from torch import Tensor, nn
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PACKAGE = os.path.dirname(os.path.dirname(_HERE)) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-_MACHINERY = tuple(
-    _PACKAGE + name for name in ("graphs.py", "streams.py", "graphed_callables.py", "liveness.py", "sanitizer" + os.sep)
-)
+_EMULATION = ("graphs.py", "capturing.py", "pools.py", "streams.py", "graphed_callables.py", "liveness.py")
+_MACHINERY = tuple(_PACKAGE + name for name in (*_EMULATION, "sanitizer" + os.sep))
 _is_machinery: dict[str, bool] = {}
 
 
