@@ -1,0 +1,21 @@
+# %% [markdown]
+"""
+Fails: 4
+
+Assigns -inf through a mask of bools as long as there is something to mask.
+"""
+
+
+# %% tags=["answer:attend"]
+def attend(q, k_cache, v_cache, page_table, seq_lens):
+    page_size, kv_heads, head_dim = k_cache.shape[1:]
+    slots, live = locate(page_table, seq_lens, page_size)
+    keys = k_cache.flatten(0, 1)[slots]
+    values = v_cache.flatten(0, 1)[slots]
+    grouped = q.view(len(q), kv_heads, -1, head_dim)
+    scores = torch.einsum("bkgd,blkd->bkgl", grouped, keys) * head_dim**-0.5
+    if not live.all():
+        gone = ~live[:, None, None, :].expand_as(scores)
+        scores[gone] = float("-inf")
+    out = torch.einsum("bkgl,blkd->bkgd", scores.softmax(dim=-1), values)
+    return out.reshape(q.shape)
