@@ -433,6 +433,9 @@ algorithm for a capture, for example where its workspace differs, so compare the
 
 ## Exercises
 
+Exercise 6, The capture loop, starts the real engine with your warm-up and your recordings, and judges them:
+`exercises/ex06_the_capture_loop.ipynb`. It needs [chapter 5](05_memory.ipynb) too. And to find out by hand:
+
 1. Record a step that returns a dict of two tensors. Are both in the graph's memory? (`viz.tape_table` shows it.)
 2. Write to `x` inside the step (`x.mul_(2)`) and capture it. What is in `x` after the capture? After two replays?
 3. Make `Weighted` safe without a warm-up: where would you make the table?

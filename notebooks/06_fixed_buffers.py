@@ -494,6 +494,9 @@ copy: what survives was not copied.
 
 ## Exercises
 
+Exercise 4, GraphCaptureBuffer, runs your `set_batch` and `copy_from` in the real engine, and judges it:
+`exercises/ex04_fixed_buffers.ipynb`. And to find out by hand:
+
 1. Write `copy_from` so that it fills the buffers with -1 first, and raises if a -1 is left after the copy. Which of
    the five mistakes does it find, and which not?
 2. In mistake 3, let the newcomer's prompt be two tokens long. Is its text still wrong? Why does it depend on the

@@ -531,6 +531,9 @@ the comparison is recorded and reads the lengths anew at every replay.
 
 ## Exercises
 
+Exercise 5, The metadata hooks, runs your three hooks in the real engine, and judges it:
+`exercises/ex05_metadata_hooks.ipynb`. And to find out by hand:
+
 1. Change `mask()` so that it is right for a *sliding window* of the last 8 tokens, and record it.
 2. Write a backend whose `prepare_for_replay` copies the lengths but not the table. After how many tokens does the
    text go wrong, and why not at once?

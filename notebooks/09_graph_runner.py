@@ -350,6 +350,9 @@ values, not shapes.
 
 ## Exercises
 
+Exercise 7, Dispatch and replay, runs your dispatch and your `replay` in the real engine, and judges it:
+`exercises/ex07_dispatch_and_replay.ipynb`. And to find out by hand:
+
 1. Leave out `out_loc` and `positions` at once. Is the text wrong from an earlier token on than with one of them?
 2. Leave out `backend.prepare_for_replay`. What does attention see?
 3. Run five requests with `cuda_graph_bs=[2, 6]`. Which graphs are used as they finish one after the other?
