@@ -1,0 +1,27 @@
+# %% [markdown]
+"""
+Fails: 5
+
+Slices by the number of pages, which is frozen.
+"""
+
+
+# %% tags=["answer:mended_2"]
+def mended_2(pages, most):
+    fixed = SimpleNamespace(table=torch.zeros(most, dtype=torch.int64))
+    now = [0]
+    cache = torch.tensor([0.0, 1.0, 10.0, 100.0, 1000.0])
+
+    def prepare(i):
+        now[0] = i
+        fixed.table[: len(pages[i])] = torch.tensor(pages[i])
+
+    def step():
+        return cache[fixed.table[: len(pages[now[0]])]].sum()
+
+    return Case(
+        prepare,
+        step,
+        owners={"fixed": fixed, "cache": cache},
+        rounds=len(pages) - 1,
+    )
