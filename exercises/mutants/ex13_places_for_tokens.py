@@ -1,0 +1,19 @@
+# %% [markdown]
+"""
+Fails: 1
+
+Draws among the sorted ones, and returns the place for the token.
+"""
+
+# %% tags=["answer:sample"]
+import torch
+
+
+def sample(logits, temperatures, top_ks, generator):
+    ranked = logits.sort(dim=-1, descending=True).values
+    least = ranked.gather(1, top_ks[:, None] - 1)
+    kept = ranked.masked_fill(ranked < least, float("-inf"))
+    probs = (kept / temperatures.clamp(min=1e-4)[:, None]).softmax(dim=-1)
+    noise = torch.empty_like(probs).exponential_(generator=generator)
+    drawn = (probs / noise).argmax(dim=-1)
+    return torch.where(temperatures == 0, logits.argmax(dim=-1), drawn)
