@@ -1,0 +1,19 @@
+# %% [markdown]
+"""
+Fails: 1
+
+Leaves the warm-up out.
+"""
+
+
+# %% tags=["answer:median_us"]
+def median_us(call, clock, warmup, rounds, calls):
+    for _ in range(0):
+        call()
+    times = []
+    for _ in range(rounds):
+        start = clock()
+        for _ in range(calls):
+            call()
+        times.append((clock() - start) / calls * 1e6)
+    return (sorted(times)[rounds // 2] + sorted(times)[(rounds - 1) // 2]) / 2

@@ -1,0 +1,19 @@
+# %% [markdown]
+"""
+Fails: 1
+
+Takes the round in the middle of the list as it was measured.
+"""
+
+
+# %% tags=["answer:median_us"]
+def median_us(call, clock, warmup, rounds, calls):
+    for _ in range(warmup):
+        call()
+    times = []
+    for _ in range(rounds):
+        start = clock()
+        for _ in range(calls):
+            call()
+        times.append((clock() - start) / calls * 1e6)
+    return times[rounds // 2]
