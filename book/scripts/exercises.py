@@ -4,7 +4,8 @@ python book/scripts/exercises.py build            without running anything
 python book/scripts/exercises.py check            exit code 1 if a notebook on disk is not what its source builds
 
 From one source three files: the solution (exercises/solutions), the learner's notebook beside the source, in which
-each answer is cut to a stub, and the same once more as the pristine copy that `onelaunch grade` compares with.
+each answer is cut to a stub, and the same once more as the pristine copy that `onelaunch grade` compares with. From all
+of them a page of the book with the answers, each behind a fold.
 """
 
 from __future__ import annotations
@@ -26,6 +27,13 @@ from project import ROOT, Repository, repository
 
 SOURCES = ROOT / "exercises"
 RELEASE = ROOT / "src" / "onelaunch" / "grading" / "release"
+PAGE = ROOT / "book" / "solutions.md"
+PAGE_HEAD = """<!-- Written by book/scripts/exercises.py from exercises/exNN_name.py. -->
+
+# Solutions
+
+One right answer for each cell, behind a fold. There are others: an answer is right if all checks pass.
+"""
 # From this comment to the end of its block is the answer. What stands behind a colon is put in its place.
 MARK = re.compile(r"^( *)# ANSWER(?:: (.+))?$")
 STUB = ("# Write your answer here, in place of the next line.", "raise NotImplementedError")
@@ -132,6 +140,21 @@ def files(built: Built, source: Path) -> dict[Path, str]:
     }
 
 
+def page(solutions: dict[Path, NotebookNode]) -> str:
+    """The book's page of answers: source -> solution."""
+    parts = [PAGE_HEAD]
+    for source, book in solutions.items():
+        title = book.cells[0].source.splitlines()[0].removeprefix("# ")
+        parts.append(f"## {title}\n")
+        for cell in book.cells:
+            name = answer_of(cell)
+            if name:
+                parts.append(f"<details>\n<summary><code>{name}</code></summary>\n")
+                parts.append(f"```python\n{cell.source}\n```\n\n</details>\n")
+        parts.append(f"The whole notebook: `exercises/solutions/{source.stem}.ipynb`.\n")
+    return "\n".join(parts)
+
+
 def differences(solution: NotebookNode, learner: NotebookNode) -> list[str]:
     """Where a learner's notebook differs from the solution, answer cells aside. (Its links lead one folder less up.)"""
 
@@ -160,12 +183,17 @@ def main() -> int:
     command = parser.parse_args().command
     site, problems = repository(), []
     wanted: dict[Path, str] = {}
+    solutions: dict[Path, NotebookNode] = {}
     for source in sources():
         try:
-            wanted |= files(build_one(source, site), source)
+            built = build_one(source, site)
         except (NotebookError, ValueError) as error:
             problems.append(str(error))
+        else:
+            wanted |= files(built, source)
+            solutions[source] = built.solution
     there = {path for folder in {path.parent for path in wanted} for path in folder.glob("ex*.ipynb")}
+    wanted[PAGE] = page(solutions)
     left_over = sorted(there - set(wanted))
     changed = [path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if command == "build" and not problems:
@@ -174,7 +202,7 @@ def main() -> int:
         for path in changed:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(wanted[path], encoding="utf-8")
-        print(f"exercises: {len(sources())}, of their {len(wanted)} notebooks {len(changed)} are new")
+        print(f"exercises: {len(sources())}, of their {len(wanted)} files {len(changed)} are new")
         return 0
     if command == "check":
         problems += [f"{path.relative_to(ROOT)} is not what its source builds" for path in [*changed, *left_over]]
