@@ -3149,6 +3149,7 @@ It names the moment. A refused capture costs an afternoon; a frozen length cost 
 2. Mend *Each token overwrites the same place* in another way than the exhibit does.
 3. Write an exhibit of your own: a step that reads the clock. Which finding do you expect?
 4. Take a loud exhibit of *forbidden in capture* and make it silent without mending it.
+5. Eight runners with a silent bug each, for you to name, and judged: `exercises/ex11_silent_bugs.ipynb`.
 
 ## Further reading
 
