@@ -36,6 +36,13 @@ def test_a_right_answer_passes_and_a_new_beginning_forgets_it():
     assert len(verdict["hints"]) == 3
 
 
+def test_a_cell_is_compiled_as_in_a_kernel_without_the_grader_s_own_future_imports():
+    said = cell(
+        "from dataclasses import dataclass\n\n@dataclass\nclass Buffer:\n    size: int\n\nprint(Buffer.__annotations__)"
+    )
+    assert said == {"printed": "{'size': <class 'int'>}\n", "error": ""}
+
+
 def test_a_cell_that_changes_the_grader_changes_nothing():
     cell("from onelaunch.grading import base\nfrom onelaunch.grading.checks import ex02")
     cell("base.FAIL = 'PASS'\ndel ex02.exercise")

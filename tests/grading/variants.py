@@ -55,7 +55,7 @@ def namespace(key: str, answers: dict[str, str] | None, stubs: bool = False) -> 
         aside = any(tag in ("bootstrap", "try") or tag.startswith("check:") for tag in tags)
         if cell.cell_type == "code" and not aside:
             source = (answers or {}).get(exercises.answer_of(cell), cell.source)
-            exec(compile(source, f"<{cell.id}>", "exec"), found)
+            exec(compile(source, f"<{cell.id}>", "exec", dont_inherit=True), found)
     return found
 
 

@@ -59,7 +59,7 @@ def run_cell(name: str, source: str, namespace: dict[str, Any]) -> dict[str, str
     printed, error = Printed(), ""
     with redirect_stdout(printed), redirect_stderr(printed):
         try:
-            exec(compile(source, file, "exec"), namespace)
+            exec(compile(source, file, "exec", dont_inherit=True), namespace)
         except BaseException as raised:  # SystemExit and KeyboardInterrupt too: no cell ends the page's Python
             error = shown(raised)
     return {"printed": printed.text(), "error": error}
