@@ -206,8 +206,9 @@ print("Qwen3-4B in pegainfer:          ", len(rust))
 """
 Three numbers, and you must say which one you mean.
 
-- **PyTorch's operators** come from the tape. A norm is eight of them (to float32, square, mean, and so on), a rotation
-  three.
+- **PyTorch's operators** come from the tape, and it was recorded on a CPU. A norm is eight of them there (to float32,
+  square, mean, and so on), a rotation three. Where PyTorch has a kernel for the whole norm, as its newer releases have
+  on GPUs, `F.rms_norm` is one.
 - **A serving engine** has written each of those as one kernel, has one product for q, k and v, and adds to the residual
   inside the next norm. That is a list, not a recording: `fusion.fused_costs` makes it from the model's shapes and from
   what an engine fuses.
