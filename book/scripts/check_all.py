@@ -48,8 +48,8 @@ STEPS: list[list[Step]] = [
         Step("notebooks under nbval", [PYTHON, "book/scripts/notebooks.py", "test"], one_thread=True),
         Step("strict build of the site", [PYTHON, "book/scripts/build_site.py"], one_thread=True),
     ],
-    # A page at a time: each of its views is loaded once for all tests.
-    [Step("browser checks", [*PYTEST, *WORKERS, "--dist", "loadgroup", "tests/site"])],
+    # A page at a time, as tests/site/conftest.py has it: each of its views is loaded once for all tests.
+    [Step("browser checks", [*PYTEST, *WORKERS, "--dist", "loadscope", "tests/site"])],
 ]
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NO_CHROMIUM = (

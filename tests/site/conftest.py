@@ -31,12 +31,21 @@ def built_pages() -> list[str]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "page_name" in metafunc.fixturenames:
-        # Without a site there is still one test, so that its absence fails and is not passed over. All tests of a page
-        # go to the same process, which has its views already.
-        pages = built_pages() or ["index.html"]
-        metafunc.parametrize(
-            "page_name", [pytest.param(page, id=page, marks=pytest.mark.xdist_group(page)) for page in pages]
-        )
+        # Without a site there is still one test, so that its absence fails and is not passed over.
+        metafunc.parametrize("page_name", built_pages() or ["index.html"])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """All tests of a page go to the same process, which has its views already. (Marks for ``--dist loadgroup`` say the
+    same, but xdist 3.8 does not see them under pytest 9.2.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByPage(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid.partition("[")[2] or nodeid
+
+    return ByPage(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

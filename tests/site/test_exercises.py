@@ -24,11 +24,6 @@ FIRST = "ex02"
 MINUTE = 60_000  # ms; loading Python on a busy machine takes long
 
 
-def pages(*keys: str) -> list[Any]:
-    """A parameter for each exercise. All tests of a page go to the same process."""
-    return [pytest.param(key, id=key, marks=pytest.mark.xdist_group(f"in the page, {key}")) for key in keys]
-
-
 @dataclass
 class Exercise:
     """An exercise's page, open in a tab."""
@@ -107,7 +102,7 @@ def reference(key: str) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("bundled")
-@pytest.mark.parametrize("key", pages(*NOTEBOOKS))
+@pytest.mark.parametrize("key", list(NOTEBOOKS))
 def test_a_stub_scores_nothing_the_reference_everything_and_no_other_host_is_asked(exercise, key):
     exercise.page.wait_for_load_state("networkidle")
     assert [url for url in exercise.loaded if "pyodide" in url or "worker.js" in url] == [], (
@@ -129,7 +124,7 @@ def test_a_stub_scores_nothing_the_reference_everything_and_no_other_host_is_ask
 
 
 @pytest.mark.usefixtures("bundled")
-@pytest.mark.parametrize("key", pages(FIRST))
+@pytest.mark.parametrize("key", [FIRST])
 def test_an_endless_loop_is_stopped_and_the_next_run_works(browser, address, key):
     for exercise in opened(browser, address, key, seconds=1):
         exercise.answer("captured_size", "def captured_size(size, sizes):\n    while True:\n        pass")
@@ -157,7 +152,7 @@ def test_an_endless_loop_is_stopped_and_the_next_run_works(browser, address, key
             assert measured["overflow"] <= 0
 
 
-@pytest.mark.parametrize("key", pages(FIRST))
+@pytest.mark.parametrize("key", [FIRST])
 def test_text_is_kept_until_it_is_reset(exercise, key):
     page = exercise.page
     field = page.get_by_label("Your answer: captured_size")
@@ -178,7 +173,7 @@ def test_text_is_kept_until_it_is_reset(exercise, key):
     assert mine == theirs | {"captured_size": "mine = 1  # </script>"}
 
 
-@pytest.mark.parametrize("key", pages(FIRST))
+@pytest.mark.parametrize("key", [FIRST])
 def test_a_browser_that_keeps_nothing_is_told_of(exercise):
     page = exercise.page
     page.add_init_script("Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no'); }})")
@@ -190,7 +185,7 @@ def test_a_browser_that_keeps_nothing_is_told_of(exercise):
     assert page.get_by_label("Your answer: captured_size").input_value() == "mine = 1"
 
 
-@pytest.mark.parametrize("key", pages(FIRST))
+@pytest.mark.parametrize("key", [FIRST])
 def test_an_editor_indents_and_is_no_trap_for_the_keyboard(exercise):
     page = exercise.page
     field = page.get_by_label("Your answer: captured_size")
@@ -218,7 +213,7 @@ def test_an_editor_indents_and_is_no_trap_for_the_keyboard(exercise):
     assert page.evaluate("document.activeElement.tagName") != "TEXTAREA"
 
 
-@pytest.mark.parametrize("key", pages(FIRST))
+@pytest.mark.parametrize("key", [FIRST])
 def test_hints_come_one_by_one(exercise, site, key):
     hints = data_of(site, key)["checks"]["1"]["hints"]
     box = exercise.page.locator(".exercise-check").first
@@ -229,7 +224,7 @@ def test_hints_come_one_by_one(exercise, site, key):
 
 
 @pytest.mark.usefixtures("bundled")
-@pytest.mark.parametrize("key", pages(FIRST))
+@pytest.mark.parametrize("key", [FIRST])
 def test_without_python_in_the_site_the_page_names_the_host_and_takes_nothing_else_from_it(browser, address, site, key):
     python = data_of(site, key)["python"] | {"at": CDN, "bundled": False}
     for exercise in opened(browser, address, key, python=python):
@@ -254,7 +249,7 @@ def test_without_python_in_the_site_the_page_names_the_host_and_takes_nothing_el
         assert exercise.visit.elsewhere == []
 
 
-@pytest.mark.parametrize("key", pages(FIRST))
+@pytest.mark.parametrize("key", [FIRST])
 def test_a_page_opened_as_a_file_says_what_to_do(browser, site, key):
     context = browser.new_context()
     page = context.new_page()

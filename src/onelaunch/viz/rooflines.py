@@ -77,7 +77,7 @@ def roofline(steps: Mapping[str, Sequence[KernelCost]], gpu: str | Hardware) -> 
     return Figure(
         canvas.drawing,
         f"A roofline of the {gpu.name}: the rate rises with the operations for each byte up to {number(ridge)} and is "
-        f"{number(peak)} TFLOP/s from there. Operations for each byte, by kind of kernel: {'; '.join(said)}.",
+        f"{number(peak)} TFLOP a second from there. Operations for each byte, by kind of kernel: {'; '.join(said)}.",
         f"Left of {number(ridge)} operations for each byte memory sets the pace, right of it arithmetic. Products "
         "move to the right as the batch grows, because the weights are read once for all rows. Attention does not: "
         "each request has a cache of its own.",
