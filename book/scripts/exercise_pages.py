@@ -131,13 +131,15 @@ def listed(root: Path) -> list[str]:
     for notebook in sorted((root / "exercises").glob("ex[0-9][0-9]_*.ipynb")):
         book = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         text, link = ("".join(cell["source"]) for cell in book[:2])
-        number, title = re.match(r"# Exercise (\d+): (.+)", text).groups()  # type: ignore[union-attr]
+        heading = re.match(r"# Exercise (\d+): (.+)", text)
+        if heading is None:
+            raise ValueError(f"{notebook} has to begin with '# Exercise N: its title'; found {text[:40]!r}")
         about = re.search(r"^\*(About .+?\. \w+\.)", text, flags=re.MULTILINE)
         colab = re.search(r"\((https://\S+)\)", link)
         in_page = page_of(f"exercises/{notebook.stem}")
         where = f"../exercises/{notebook.name}" if in_page else colab[1] if colab else ""
         how = "In the page." if in_page else "In Colab or Jupyter."
-        lines.append(f"- **{number}.** [{title}]({where}). {about[1] + ' ' if about else ''}{how}")
+        lines.append(f"- **{heading[1]}.** [{heading[2]}]({where}). {about[1] + ' ' if about else ''}{how}")
     return lines
 
 

@@ -143,11 +143,14 @@ def _own_stdout() -> Iterator[None]:
     """Send what others print to stderr, whether Python prints it, a library or a child process: it is no part of the
     report. What is printed when the interpreter ends goes there as well."""
     with redirect_stdout(sys.stderr):
+        if sys.__stdout__ is None or sys.__stderr__ is None:
+            yield
+            return
         try:
-            sys.__stdout__.flush()  # type: ignore[union-attr]  # where there is none, AttributeError
-            out, err = sys.__stdout__.fileno(), sys.__stderr__.fileno()  # type: ignore[union-attr]
+            sys.__stdout__.flush()
+            out, err = sys.__stdout__.fileno(), sys.__stderr__.fileno()
             kept = os.dup(out)
-        except (AttributeError, OSError, ValueError):  # closed, or none of the system's
+        except (OSError, ValueError):  # closed, or none of the system's
             yield
             return
         os.dup2(err, out)
@@ -160,8 +163,9 @@ def _own_stdout() -> Iterator[None]:
 
 
 def _end_quietly(out: int, err: int) -> None:
-    with suppress(AttributeError, OSError, ValueError):
-        sys.__stdout__.flush()  # type: ignore[union-attr]
+    with suppress(OSError, ValueError):
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()
         os.dup2(err, out)
 
 

@@ -167,3 +167,15 @@ def test_questions_come_from_the_seed_alone() -> None:
 
 def test_output_without_an_end_takes_no_memory() -> None:
     assert judged(asks, double=lambda x: [print("x" * 10_000) for _ in range(1000)] and 6).status == PASS
+
+
+def keeps(trial: Trial) -> None:
+    trial.keeps("ordered", 1, [3, 2], expected="the list as it was", hint="Sort a copy.")
+
+
+def test_what_is_handed_over_has_to_stay_as_it_was():
+    assert judged(keeps, ordered=lambda _, given: sorted(given)).status == PASS
+    found = judged(keeps, ordered=lambda _, given: given.sort())
+    assert (found.status, found.call) == (FAIL, "ordered(1, [3, 2])")
+    assert (found.expected, found.got, found.hint) == ("the list as it was", "[2, 3]", "Sort a copy.")
+    assert judged(keeps, ordered=lambda _, given: given.append(Odd())).status == FAIL

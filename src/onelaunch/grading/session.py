@@ -52,8 +52,11 @@ def grade(path: Path, seconds: float | None = None) -> Result:
         trouble = run(submission, folder)
         if trouble:
             raise CannotGrade(f"{path} could not be run: {trouble}.")
-        verdicts = [conclude(submission, cell, folder) for cell in submission.cells if "seal" in cell]
-        notes = [*submission.notes, *answer_notes(submission, outcomes(folder))]
+        seen, written = outcomes(folder), _lines(folder / VERDICTS)
+        verdicts = [
+            conclude(submission, cell, seen.get(cell["id"], {}), written) for cell in submission.cells if "seal" in cell
+        ]
+        notes = [*submission.notes, *answer_notes(submission, seen)]
     return Result(str(path), submission.exercise, verdicts, notes, time.perf_counter() - start)
 
 
@@ -106,14 +109,14 @@ def outcomes(folder: Path) -> dict[str, dict[str, Any]]:
     return {line["id"]: line for line in _lines(folder / "outcomes.jsonl")}
 
 
-def conclude(submission: Submission, cell: dict[str, Any], folder: Path) -> Verdict:
-    """The verdict on one check, from what it wrote under its seal and what nbval saw."""
-    seen = outcomes(folder).get(cell["id"], {})
-    written = next((line for line in _lines(folder / VERDICTS) if line.get("seal") == cell["seal"]), None)
-    if written is not None:
-        hints = tuple(written.pop("hints"))
-        written.pop("seal")
-        verdict = Verdict(**written, hints=hints)
+def conclude(
+    submission: Submission, cell: dict[str, Any], seen: dict[str, Any], written: list[dict[str, Any]]
+) -> Verdict:
+    """The verdict on one check. seen: what nbval saw of it. written: what the checks wrote, each under its seal."""
+    own = next((line for line in written if line.get("seal") == cell["seal"]), None)
+    if own is not None:
+        fields = {name: value for name, value in own.items() if name not in ("seal", "hints")}
+        verdict = Verdict(**fields, hints=tuple(own["hints"]))
         if verdict.status != PASS or seen.get("passed"):
             return verdict
         return replace(verdict, status=FAIL, expected="nothing else shown", got="other output while the check ran")

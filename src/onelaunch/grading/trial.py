@@ -69,6 +69,18 @@ class Trial:
         with self.running(call or written(name, args, kwargs), expected):
             return function(*copies, **named)
 
+    def keeps(self, name: str, *args: Any, expected: str, hint: str = "") -> None:
+        """Call the answer ``name`` with the arguments themselves; they must be as before, in the same order.
+
+        expected: what is kept, in words.
+        """
+        call, before = written(name, args, {}), [repr(value) for value in args]
+        with self.running(call):
+            self.answer(name)(*args)
+            changed = [value for value, was in zip(args, before, strict=True) if repr(value) != was]
+        if changed:
+            raise Wrong(call, expected, show(changed[0]), hint)
+
     def raises(self, name: str, *args: Any, error: type[Exception] = ValueError, hint: str = "", **kwargs: Any) -> None:
         """Call the answer ``name`` with copies of the arguments; it must raise ``error``."""
         call, function = written(name, args, kwargs), self.answer(name)

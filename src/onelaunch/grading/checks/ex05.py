@@ -23,12 +23,13 @@ def made(trial: Trial, bs_list: list[int]) -> tuple[str, Any, Any]:
     """Ask init_capture_graph on a new backend: the call, the backend, and what it calls fixed."""
     from onelaunch.grading import small
 
-    backend, call = small.context().attn_backend, f"init_capture_graph(backend, {bs_list})"
+    backend: Any = small.context().attn_backend
+    call = f"init_capture_graph(backend, {bs_list})"
     with trial.running(call):
         trial.answer("init_capture_graph")(backend, list(bs_list))
     fixed = getattr(backend, "fixed", None)
-    if not isinstance(fixed, backend.metadata):  # type: ignore[attr-defined]
-        wanted = f"a {backend.metadata.__name__}"  # type: ignore[attr-defined]
+    if not isinstance(fixed, backend.metadata):
+        wanted = f"a {backend.metadata.__name__}"
         raise Wrong(f"{call}, then backend.fixed", wanted, show(fixed), "Make it with backend.metadata(...).")
     return call, backend, fixed
 

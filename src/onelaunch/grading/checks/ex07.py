@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from unittest import mock
 
 from onelaunch.grading.base import Exercise
@@ -134,16 +134,17 @@ def fallback(trial: Trial) -> None:
     """Decode steps that fit and that do not, and a prefill."""
     from onelaunch.grading import small
 
-    for phase, size, padded_size in (
+    steps: tuple[tuple[Literal["prefill", "decode"], int, int], ...] = (
         ("decode", 3, 4),
         ("decode", 5, 5),
         ("prefill", 2, 2),
         ("decode", 4, 4),
         ("decode", 8, 8),
-    ):
+    )
+    for phase, size, padded_size in steps:
         runner = small.Runner(trial.rng, SIZES)
         batch = small.decode_batch(trial.rng, size, padded_size)
-        batch.phase = phase  # type: ignore[assignment]
+        batch.phase = phase
         right = runner.logits(batch)
 
         def eager(given: Batch, runner: Runner = runner, right: Any = right) -> Any:

@@ -276,7 +276,10 @@ def frozen(trial: Trial) -> None:
         device, at = bench.device, bench.buffers
         numbers, given, flag = [first], [at["x"]], [True]
 
-        def step(device=device, at=at, numbers=numbers, given=given, flag=flag, second=second) -> None:  # type: ignore[no-untyped-def]
+        def step(
+            device: Any = device, at: Any = at, numbers: Any = numbers, given: Any = given, flag: Any = flag,
+            second: int = second,
+        ) -> None:  # fmt: skip
             device.launch("scale", at["a"], [at["x"]], numbers)
             numbers[0] = second
             device.launch("scale", at["b"], [at["y"] if flag[0] else at["x"]], numbers)

@@ -175,13 +175,8 @@ def any_order(trial: Trial) -> None:
         for _ in range(10):
             lifetimes = some_lifetimes(trial, unit=trial.rng.choice((512, 200, 96)))
             judged(trial, lifetimes, alignment, exact=True)
-    given = some_lifetimes(trial)
-    before = list(given.items())
-    call = written("plan", (given, 512), {})
-    with trial.running(call):
-        trial.answer("plan")(given, 512)
-    if list(given.items()) != before:
-        raise Wrong(call, "the dict as it was", show(given), "Sort the names, not the dict; take nothing out of it.")
+    hint = "Sort the names, not the dict; take nothing out of it."
+    trial.keeps("plan", some_lifetimes(trial), 512, expected="the dict as it was", hint=hint)
 
 
 def segments_of(graphs: Sequence[Sequence[int]]) -> int:
@@ -228,9 +223,4 @@ def segments(trial: Trial) -> None:
             for _ in range(trial.rng.randint(1, 6))
         ]
         trial.expect("reserved", graphs, expected=segments_of(graphs))
-    given = [[300, 100], [200]]
-    call = written("reserved", (given,), {})
-    with trial.running(call):
-        trial.answer("reserved")(given)
-    if given != [[300, 100], [200]]:
-        raise Wrong(call, "the lists as they were", show(given), "Sort copies.")
+    trial.keeps("reserved", [[300, 100], [200]], expected="the lists as they were", hint="Sort copies.")
